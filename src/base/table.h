@@ -1,0 +1,20 @@
+#pragma once
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+/* A neutral table: titled columns and rows of text, for report to print as aligned text or TSV/CSV. */
+typedef struct PodTable PodTable;
+
+/* @columns: NULL-terminated titles; a leading '>' right-aligns the column. */
+PodTable *pod_table_new (const char *const *columns);
+void pod_table_free (PodTable *table);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodTable, pod_table_free)
+/* Cells, as many as columns (copied). */
+void pod_table_add_row (PodTable *table, const char *const *cells);
+/* Aligned text, two blanks between columns, no trailing blanks. Returns: (transfer full) */
+char *pod_table_to_text (const PodTable *table);
+/* Separator-joined with a heading row. Separators: '\t'; ',' with CSV quoting; ' ' for gnuplot, with "# "
+ * before the heading and quotes around cells with blanks. Returns: (transfer full) */
+char *pod_table_to_separated (const PodTable *table, char separator);

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+#include <libxml/tree.h>
+
+#include "base/units.h"
+
+/* Reading our XML: refuses a DOCTYPE first, then parses (NONET, no entities, no HUGE), then validates
+ * against an XSD. Every error is "file:line: what is wrong, what was got" (POD_ERROR_PARSE). */
+
+typedef struct
+{
+  char *file;
+  xmlDocPtr doc;
+} PodXml;
+
+/* @schema: path of the XSD, (nullable) for none. Refuses files over 64 MiB, directories, missing files,
+ * FIFOs. Returns: (transfer full) (nullable) */
+PodXml *pod_xml_load (const char *file, const char *schema, GError **error);
+void pod_xml_free (PodXml *xml);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodXml, pod_xml_free)
+
+xmlNodePtr pod_xml_root (const PodXml *xml);
+/* First / next child element, of that name when @name is not NULL. */
+xmlNodePtr pod_xml_child (xmlNodePtr node, const char *name);
+xmlNodePtr pod_xml_next (xmlNodePtr node, const char *name);
+/* Attribute text, NULL when absent. Returns: (transfer full) (nullable) */
+char *pod_xml_attr (xmlNodePtr node, const char *name);
+
+/* An attribute as a quantity. Absent: leaves *out alone and returns true when !is_required, else error.
+ * Errors carry file:line of the element. */
+bool pod_xml_get_quantity (const PodXml *xml, xmlNodePtr node, const char *name, PodUnit unit, bool is_required,
+                           double *out, GError **error);
+bool pod_xml_get_whole (const PodXml *xml, xmlNodePtr node, const char *name, PodUnit unit, bool is_required,
+                        uint64_t *out, GError **error);
+bool pod_xml_get_bool (const PodXml *xml, xmlNodePtr node, const char *name, bool *out, GError **error);
+/* Sets error "file:line: message" with POD_ERROR_INVALID; returns false. */
+bool pod_xml_error (const PodXml *xml, xmlNodePtr node, GError **error, const char *format, ...) G_GNUC_PRINTF (4, 5);

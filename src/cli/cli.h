@@ -1,0 +1,39 @@
+#pragma once
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+#include "scenario/scenario.h"
+
+/* The command line: a file per subcommand, one table of them. Only this folder prints and decides exit statuses. */
+
+typedef struct
+{
+  const char *name;
+  const char *summary;
+  int (*run) (int argc, char **argv); /* argv[0] is the command's name; returns the exit status */
+} PodCommand;
+
+extern const PodCommand pod_commands[]; /* ends with name NULL */
+
+int pod_cmd_run (int argc, char **argv);
+int pod_cmd_diff (int argc, char **argv);
+int pod_cmd_model (int argc, char **argv);
+int pod_cmd_topology (int argc, char **argv);
+int pod_cmd_collective (int argc, char **argv);
+int pod_cmd_roofline (int argc, char **argv);
+
+/* Prints "podsim: message" on one line of stderr; returns the exit status of the error's code (see base/error.h). */
+int pod_cli_fail (const GError *error);
+
+/* A group of options that fill a scenario, made from its table; @names (nullable, NULL-terminated) picks some of them.
+ * The scenario must outlive the group. Returns: (transfer full) */
+GOptionGroup *pod_cli_scenario_group (PodScenario *scenario, const char *const *names);
+
+/* Parses with a context whose --help prints and whose leftover arguments are an error (unless @max_rest allows some).
+ * Returns false with *out_status set when the command should end: 0 after --help, 2 on bad usage. */
+bool pod_cli_parse (GOptionContext *context, int *argc, char ***argv, int max_rest, int *out_status);
+
+/* Writes result as JSON to @file ("-" is stdout). */
+bool pod_cli_write_json (JsonObject *result, const char *file, GError **error);

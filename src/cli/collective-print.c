@@ -1,0 +1,203 @@
+#include "cli/collective-private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/table.h"
+#include "base/units.h"
+
+enum
+{
+  N_BUSIEST = 4, /* links that a row lists */
+};
+
+/* A switch that reduces moves less than an end-to-end algorithm: bus bandwidth may pass the link
+ * rate. */
+static bool
+is_in_network (const PodPlan *plan)
+{
+  return g_str_has_prefix (plan->algorithm, "nvls");
+}
+
+typedef struct
+{
+  uint32_t link;
+  double bytes;
+  double rate_bytes_per_s;
+} BusyLink;
+
+static int
+compare_busy (const void *a, const void *b)
+{
+  const BusyLink *left = a, *right = b;
+  double left_s = left->bytes / left->rate_bytes_per_s,
+         right_s = right->bytes / right->rate_bytes_per_s;
+
+  if (left_s != right_s)
+    return left_s > right_s ? -1 : 1;
+  return (left->link > right->link) - (left->link < right->link);
+}
+
+static JsonArray *
+busiest_to_json (const PodCollectiveJob *job, const PodCollectiveRow *row)
+{
+  static const char *const kinds[] = {
+    [POD_LINK_ICI] = "ici", [POD_LINK_DIE] = "die",   [POD_LINK_SCALE_UP] = "scale_up",
+    [POD_LINK_NIC] = "nic", [POD_LINK_TREE] = "tree", [POD_LINK_EXPLICIT] = "explicit",
+  };
+  const PodPlan *plan = row->plan;
+  g_autofree BusyLink *busy = g_new (BusyLink, MAX (plan->n_entries, 1));
+  JsonArray *array = json_array_new ();
+
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    busy[i] = (BusyLink){
+      .link = plan->entries[i].link,
+      .bytes = (double) plan->entries[i].share_q32 / 4294967296.0 * plan->busiest_ratio
+               * (double) row->payload_bytes,
+      .rate_bytes_per_s
+      = pod_collective_link_rate (job->topology, job->fidelity, plan->entries[i].link),
+    };
+  qsort (busy, plan->n_entries, sizeof *busy, compare_busy);
+  for (uint32_t i = 0; i < MIN (plan->n_entries, N_BUSIEST); i++)
+    {
+      JsonObject *object = json_object_new ();
+      PodLink link;
+
+      pod_topology_link (job->topology, busy[i].link, &link);
+      pod_result_set_int (object, "link", busy[i].link);
+      pod_result_set_string (object, "kind", kinds[link.kind]);
+      pod_result_set_int (object, "from", link.from);
+      pod_result_set_int (object, "to", link.to);
+      pod_result_set_double (object, "bytes", busy[i].bytes);
+      pod_result_set_double (object, "rate_bytes_per_s", busy[i].rate_bytes_per_s);
+      pod_result_set_double (object, "time_s", busy[i].bytes / busy[i].rate_bytes_per_s);
+      json_array_add_object_element (array, object);
+    }
+  return array;
+}
+
+static JsonObject *
+row_to_json (const PodCollectiveJob *job, const PodCollectiveRow *row)
+{
+  JsonObject *object = json_object_new ();
+
+  pod_result_set_string (object, "kind", pod_collective_name (job->kind));
+  pod_result_set_int (object, "bytes", (int64_t) row->bytes);
+  pod_result_set_int (object, "payload_bytes", (int64_t) row->payload_bytes);
+  pod_result_set_double (object, "count",
+                         (double) row->payload_bytes / pod_dtype_bytes (job->dtype));
+  pod_result_set_int (object, "ranks", job->group.n_devices);
+  pod_result_set_string (object, "algorithm", row->plan->algorithm);
+  pod_result_set_double (object, "time_s", row->time_s);
+  pod_result_set_double (object, "latency_s",
+                         job->fidelity == POD_FIDELITY_BOOK
+                             ? row->plan->book_latency_s
+                             : (double) row->plan->latency_ps * 1e-12);
+  pod_result_set_int (object, "steps", row->plan->n_steps);
+  pod_result_set_double (object, "algbw_bytes_per_s", row->algbw_bytes_per_s);
+  pod_result_set_double (object, "busbw_bytes_per_s", row->busbw_bytes_per_s);
+  pod_result_set_bool (object, "is_in_network", is_in_network (row->plan));
+  pod_result_set_string (object, "bound", row->is_latency_bound ? "latency" : "bandwidth");
+  pod_result_set_string (object, "explain", row->plan->explain);
+  json_object_set_array_member (object, "links", busiest_to_json (job, row));
+  return object;
+}
+
+JsonObject *
+pod_collective_to_json (const PodCollectiveJob *job, const PodCollectiveOptions *options,
+                        const GPtrArray *rows)
+{
+  JsonObject *object = json_object_new ();
+  JsonArray *array;
+
+  pod_result_set_int (object, "schema_version", 1);
+  pod_result_set_string (object, "command", "collective");
+  pod_result_set_string (object, "topology", job->topology->name);
+  pod_result_set_string (object, "fidelity", pod_fidelity_name (job->fidelity));
+  pod_result_set_string (object, "bytes_are", job->is_global ? "global" : "nccl");
+  pod_result_set_string (object, "dtype", pod_dtype_name (job->dtype));
+  array = pod_result_get_array (object, "overrides");
+  for (char **set = options->sets; set != NULL && *set != NULL; set++)
+    json_array_add_string_element (array, *set);
+  array = pod_result_get_array (object, "assumptions");
+  for (guint i = 0; i < job->topology->assumptions->len; i++)
+    json_array_add_string_element (array, g_ptr_array_index (job->topology->assumptions, i));
+  array = pod_result_get_array (object, "rows");
+  for (guint i = 0; i < rows->len; i++)
+    json_array_add_object_element (array, row_to_json (job, g_ptr_array_index (rows, i)));
+  return object;
+}
+
+void
+pod_collective_print_table (const PodCollectiveJob *job, const PodCollectiveOptions *options,
+                            const GPtrArray *rows)
+{
+  static const char *const columns[]
+      = { ">size (B)",     ">count",    ">time (us)", ">algbw (GB/s)",
+          ">busbw (GB/s)", "algorithm", "bound",      NULL };
+  g_autoptr (PodTable) table = pod_table_new (columns);
+  g_autofree char *text = NULL;
+  bool has_mark = false;
+
+  for (guint i = 0; i < rows->len; i++)
+    {
+      const PodCollectiveRow *row = g_ptr_array_index (rows, i);
+      bool is_marked = is_in_network (row->plan);
+      g_autofree char *size = g_strdup_printf ("%" G_GUINT64_FORMAT, row->bytes);
+      g_autofree char *count
+          = g_strdup_printf ("%.0f", (double) row->payload_bytes / pod_dtype_bytes (job->dtype));
+      g_autofree char *time = g_strdup_printf ("%.2f", row->time_s * 1e6);
+      g_autofree char *algbw = g_strdup_printf ("%.2f", row->algbw_bytes_per_s * 1e-9);
+      g_autofree char *busbw
+          = g_strdup_printf ("%.2f%s", row->busbw_bytes_per_s * 1e-9, is_marked ? "*" : "");
+      const char *cells[] = { size,
+                              count,
+                              time,
+                              algbw,
+                              busbw,
+                              row->plan->algorithm,
+                              row->is_latency_bound ? "latency" : "bandwidth" };
+
+      has_mark |= is_marked;
+      pod_table_add_row (table, cells);
+    }
+  text = pod_table_to_text (table);
+  printf ("%s over %u ranks of %s, %s\n", pod_collective_name (job->kind), job->group.n_devices,
+          job->topology->name, pod_fidelity_name (job->fidelity));
+  for (char **set = options->sets; set != NULL && *set != NULL; set++)
+    printf ("set %s\n", *set);
+  printf ("\n%s", text);
+  if (has_mark)
+    printf ("\n* in-network: the switch reduces, so this is not a link's rate\n");
+}
+
+void
+pod_collective_print_explanation (const PodCollectiveJob *job, const GPtrArray *rows)
+{
+  g_autoptr (GPtrArray) names = pod_collective_algorithms ();
+
+  for (guint i = 0; i < rows->len; i++)
+    {
+      const PodCollectiveRow *row = g_ptr_array_index (rows, i);
+
+      printf ("\n%" G_GUINT64_FORMAT " B\n", row->bytes);
+      if (row->plan->n_entries == 0)
+        printf ("> %s: %s\n", row->plan->algorithm, row->plan->explain);
+      for (guint k = 0; k < names->len && row->plan->n_entries > 0; k++)
+        {
+          const char *name = g_ptr_array_index (names, k);
+          g_autoptr (PodPlan) plan = pod_collective_plan (
+              job->topology, job->fidelity, &job->group, job->kind, row->payload_bytes, name, NULL);
+          g_autofree char *time = NULL;
+
+          if (plan == NULL)
+            continue;
+          time = pod_format_seconds (
+              pod_plan_time (job->topology, job->fidelity, plan, row->payload_bytes));
+          printf ("%c %-12s %10s  %s\n", strcmp (name, row->plan->algorithm) == 0 ? '>' : ' ', name,
+                  time, plan->explain);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "cli/cli.h"
+#include "collective/collective.h"
+
+/* podsim collective, over its files: options and sweep (collective.c), the group
+ * (collective-group.c), output (collective-print.c). */
+
+typedef struct
+{
+  char *topology;
+  char *kind;
+  char *axes;
+  char *ranks;
+  char *stride;
+  char *devices;
+  char *bytes;
+  char *bytes_are;
+  char *algorithm;
+  char *fidelity;
+  char *dtype;
+  char *json;
+  char **sets;
+  gboolean is_explained;
+} PodCollectiveOptions;
+
+typedef struct
+{
+  PodTopology *topology;
+  PodCollectiveKind kind;
+  PodFidelity fidelity;
+  PodDtype dtype;
+  bool is_global; /* sizes are arrays over the whole group */
+  const char *algorithm;
+  PodGroup group;
+  uint32_t *devices; /* what group.devices points to */
+  GArray *sizes;     /* (element-type uint64_t) */
+} PodCollectiveJob;
+
+typedef struct
+{
+  uint64_t bytes;         /* as asked */
+  uint64_t payload_bytes; /* nccl-tests' size */
+  PodPlan *plan;
+  double time_s;
+  double algbw_bytes_per_s;
+  double busbw_bytes_per_s;
+  bool is_latency_bound;
+} PodCollectiveRow;
+
+/* A whole number from 1 to @most; errors name --@option. */
+bool pod_cli_parse_count (const char *text, const char *option, uint64_t most, uint64_t *out,
+                          GError **error);
+
+/* Fills job->group from --axes, --ranks or --devices: without a choice the whole machine, or two
+ * devices for p2p. */
+bool pod_collective_make_group (PodCollectiveJob *job, const PodCollectiveOptions *options,
+                                GError **error);
+
+void pod_collective_print_table (const PodCollectiveJob *job, const PodCollectiveOptions *options,
+                                 const GPtrArray *rows);
+/* What each algorithm that fits would cost at each size, the winner marked. */
+void pod_collective_print_explanation (const PodCollectiveJob *job, const GPtrArray *rows);
+/* Returns: (transfer full) */
+JsonObject *pod_collective_to_json (const PodCollectiveJob *job,
+                                    const PodCollectiveOptions *options, const GPtrArray *rows);

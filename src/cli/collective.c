@@ -1,0 +1,304 @@
+#include "cli/collective-private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+/* podsim collective: one collective over a range of sizes, as nccl-tests prints it. */
+
+enum
+{
+  MAX_ROWS = 4096, /* sizes of one sweep */
+};
+
+static void
+options_clear (PodCollectiveOptions *options)
+{
+  g_free (options->topology);
+  g_free (options->kind);
+  g_free (options->axes);
+  g_free (options->ranks);
+  g_free (options->stride);
+  g_free (options->devices);
+  g_free (options->bytes);
+  g_free (options->bytes_are);
+  g_free (options->algorithm);
+  g_free (options->fidelity);
+  g_free (options->dtype);
+  g_free (options->json);
+  g_strfreev (options->sets);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodCollectiveOptions, options_clear)
+
+static void
+job_clear (PodCollectiveJob *job)
+{
+  pod_topology_free (job->topology);
+  g_free (job->devices);
+  g_clear_pointer (&job->sizes, g_array_unref);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodCollectiveJob, job_clear)
+
+static void
+row_free (gpointer data)
+{
+  PodCollectiveRow *row = data;
+
+  pod_plan_free (row->plan);
+  g_free (row);
+}
+
+/* ---- reading the options ---- */
+
+static bool
+parse_options (int *argc, char ***argv, PodCollectiveOptions *options, int *out_status)
+{
+  const GOptionEntry entries[] = {
+    { "topology", 0, 0, G_OPTION_ARG_STRING, &options->topology,
+      "Machine: file, name or shape expression", "T" },
+    { "kind", 0, 0, G_OPTION_ARG_STRING, &options->kind,
+      "all_gather, reduce_scatter, all_reduce, all_to_all, broadcast, reduce, p2p, "
+      "collective_permute",
+      "K" },
+    { "axes", 0, 0, G_OPTION_ARG_STRING, &options->axes,
+      "Torus group: x, x:4, y,z (also dcn, core)", "LIST" },
+    { "ranks", 0, 0, G_OPTION_ARG_STRING, &options->ranks, "Group of the first N devices", "N" },
+    { "stride", 0, 0, G_OPTION_ARG_STRING, &options->stride, "With --ranks: every S-th device",
+      "S" },
+    { "devices", 0, 0, G_OPTION_ARG_STRING, &options->devices,
+      "Group of these devices, in ring order", "LIST" },
+    { "bytes", 0, 0, G_OPTION_ARG_STRING, &options->bytes,
+      "A size, or MIN:MAX:FACTOR (default 8:8GiB:2)", "RANGE" },
+    { "bytes-are", 0, 0, G_OPTION_ARG_STRING, &options->bytes_are,
+      "nccl (default), or global: the array over the whole group", "WHAT" },
+    { "algorithm", 0, 0, G_OPTION_ARG_STRING, &options->algorithm,
+      "An algorithm's name, or auto (default)", "A" },
+    { "fidelity", 0, 0, G_OPTION_ARG_STRING, &options->fidelity,
+      "book, ideal or calibrated (default)", "F" },
+    { "dtype", 0, 0, G_OPTION_ARG_STRING, &options->dtype,
+      "Element type, for the count column (default bf16)", "D" },
+    { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->sets, "Override a number of the machine",
+      "PATH=VALUE" },
+    { "json", 0, 0, G_OPTION_ARG_FILENAME, &options->json,
+      "Write every number as JSON (- for stdout)", "FILE" },
+    { "explain", 0, 0, G_OPTION_ARG_NONE, &options->is_explained,
+      "Say what each algorithm costs, and why", NULL },
+    { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
+  };
+  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
+
+  g_option_context_set_summary (context, "One collective, as nccl-tests prints it.");
+  g_option_context_add_main_entries (context, entries, NULL);
+  return pod_cli_parse (context, argc, argv, 0, out_status);
+}
+
+static bool
+require (const char *value, const char *option, GError **error)
+{
+  if (value != NULL)
+    return true;
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--%s is missing", option);
+  return false;
+}
+
+/* "4MiB", "8:8GiB" or "8:8GiB:2" */
+static bool
+parse_sizes (const char *text, GArray *sizes, GError **error)
+{
+  g_auto (GStrv) parts = g_strsplit (text, ":", -1);
+  guint n = g_strv_length (parts);
+  uint64_t first = 0, last;
+  double factor = 2;
+
+  if (n < 1 || n > 3)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                   "--bytes: expected SIZE or MIN:MAX:FACTOR, got '%s'", text);
+      return false;
+    }
+  if (!pod_parse_whole (parts[0], POD_UNIT_BYTES, &first, error)
+      || (n > 1 && !pod_parse_whole (parts[1], POD_UNIT_BYTES, &last, error))
+      || (n > 2 && !pod_parse_quantity (parts[2], POD_UNIT_COUNT, &factor, error)))
+    {
+      g_prefix_error (error, "--bytes: ");
+      return false;
+    }
+  if (n == 1)
+    last = first;
+  if (n > 1 && (first < 1 || last < first || factor <= 1))
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                   "--bytes: MIN:MAX:FACTOR needs 1 <= MIN <= MAX and FACTOR > 1, got '%s'", text);
+      return false;
+    }
+  for (uint64_t size = first;;)
+    {
+      double next = (double) size * factor;
+
+      g_array_append_val (sizes, size);
+      /* 2^53: beyond it a factor close to 1 might not move the size */
+      if (n == 1 || next > (double) last || next > 9007199254740992.0)
+        return true;
+      if (sizes->len == MAX_ROWS)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_LIMIT, "--bytes: '%s' makes more than %d sizes",
+                       text, MAX_ROWS);
+          return false;
+        }
+      size = MAX (size + 1, (uint64_t) next);
+    }
+}
+
+static bool
+apply_sets (PodTopology *topology, char *const *sets, GError **error)
+{
+  for (; sets != NULL && *sets != NULL; sets++)
+    {
+      const char *equals = strchr (*sets, '=');
+      g_autofree char *path = NULL;
+
+      if (equals == NULL)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--set: expected PATH=VALUE, got '%s'",
+                       *sets);
+          return false;
+        }
+      path = g_strndup (*sets, (gsize) (equals - *sets));
+      if (!pod_topology_set (topology, path, equals + 1, error))
+        {
+          g_prefix_error (error, "--set: ");
+          return false;
+        }
+    }
+  return true;
+}
+
+static bool
+check_bytes_are (PodCollectiveJob *job, const char *text, GError **error)
+{
+  job->is_global = g_strcmp0 (text, "global") == 0;
+  if (text == NULL || job->is_global || strcmp (text, "nccl") == 0)
+    return true;
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+               "--bytes-are: expected nccl or global, got '%s'", text);
+  return false;
+}
+
+static bool
+make_job (PodCollectiveJob *job, const PodCollectiveOptions *options, GError **error)
+{
+  job->fidelity = POD_FIDELITY_CALIBRATED;
+  job->dtype = POD_DTYPE_BF16;
+  job->algorithm = options->algorithm;
+  job->sizes = g_array_new (FALSE, FALSE, sizeof (uint64_t));
+  if (!require (options->topology, "topology", error) || !require (options->kind, "kind", error))
+    return false;
+  if (!pod_collective_parse (options->kind, &job->kind, error))
+    {
+      g_prefix_error (error, "--kind: ");
+      return false;
+    }
+  if (options->fidelity != NULL && !pod_fidelity_parse (options->fidelity, &job->fidelity, error))
+    {
+      g_prefix_error (error, "--fidelity: ");
+      return false;
+    }
+  if (options->dtype != NULL && !pod_dtype_parse (options->dtype, &job->dtype, error))
+    {
+      g_prefix_error (error, "--dtype: ");
+      return false;
+    }
+  if (!check_bytes_are (job, options->bytes_are, error)
+      || !parse_sizes (options->bytes == NULL ? "8:8GiB:2" : options->bytes, job->sizes, error))
+    return false;
+  job->topology = pod_topology_load (options->topology, error);
+  return job->topology != NULL && apply_sets (job->topology, options->sets, error)
+         && pod_collective_make_group (job, options, error);
+}
+
+/* ---- running ---- */
+
+/* The book's all-to-all counts the array over the whole group, nccl-tests one rank's part of it. */
+static uint64_t
+payload_of (const PodCollectiveJob *job, uint64_t bytes)
+{
+  return job->is_global && job->kind == POD_ALL_TO_ALL ? bytes / job->group.n_devices : bytes;
+}
+
+static bool
+is_latency_bound (const PodCollectiveJob *job, const PodPlan *plan, uint64_t bytes, double time_s)
+{
+  if (job->fidelity == POD_FIDELITY_BOOK)
+    return (double) bytes * plan->book_s_per_byte < plan->book_latency_s;
+  return (double) plan->latency_ps * 1e-12 > time_s / 2;
+}
+
+static PodCollectiveRow *
+run_size (const PodCollectiveJob *job, uint64_t bytes, GError **error)
+{
+  uint64_t payload = payload_of (job, bytes);
+  PodPlan *plan = pod_collective_plan (job->topology, job->fidelity, &job->group, job->kind,
+                                       payload, job->algorithm, error);
+  PodCollectiveRow *row;
+
+  if (plan == NULL)
+    return NULL;
+  row = g_new0 (PodCollectiveRow, 1);
+  row->bytes = bytes;
+  row->payload_bytes = payload;
+  row->plan = plan;
+  row->time_s = pod_plan_time (job->topology, job->fidelity, plan, payload);
+  if (row->time_s > 0)
+    row->algbw_bytes_per_s = (double) payload / row->time_s;
+  row->busbw_bytes_per_s
+      = row->algbw_bytes_per_s * pod_collective_bus_factor (job->kind, job->group.n_devices);
+  row->is_latency_bound = is_latency_bound (job, plan, payload, row->time_s);
+  return row;
+}
+
+static bool
+run (const PodCollectiveOptions *options, GError **error)
+{
+  g_auto (PodCollectiveJob) job = { 0 };
+  g_autoptr (GPtrArray) rows = g_ptr_array_new_with_free_func (row_free);
+  bool is_quiet = g_strcmp0 (options->json, "-") == 0;
+
+  if (!make_job (&job, options, error))
+    return false;
+  for (guint i = 0; i < job.sizes->len; i++)
+    {
+      PodCollectiveRow *row = run_size (&job, g_array_index (job.sizes, uint64_t, i), error);
+
+      if (row == NULL)
+        return false;
+      g_ptr_array_add (rows, row);
+    }
+  if (options->json != NULL)
+    {
+      g_autoptr (JsonObject) result = pod_collective_to_json (&job, options, rows);
+
+      if (!pod_cli_write_json (result, options->json, error))
+        return false;
+    }
+  if (!is_quiet)
+    pod_collective_print_table (&job, options, rows);
+  if (!is_quiet && options->is_explained)
+    pod_collective_print_explanation (&job, rows);
+  return true;
+}
+
+int
+pod_cmd_collective (int argc, char **argv)
+{
+  g_auto (PodCollectiveOptions) options = { 0 };
+  g_autoptr (GError) error = NULL;
+  int status;
+
+  if (!parse_options (&argc, &argv, &options, &status))
+    return status;
+  return run (&options, &error) ? EXIT_SUCCESS : pod_cli_fail (error);
+}

@@ -1,0 +1,144 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/output.h"
+#include "cli/cli.h"
+
+int
+pod_cli_fail (const GError *error)
+{
+  static const int status_of_code[] = {
+    [POD_ERROR_IO] = 1,          [POD_ERROR_PARSE] = 2,      [POD_ERROR_INVALID] = 2,
+    [POD_ERROR_UNSUPPORTED] = 2, [POD_ERROR_INFEASIBLE] = 3, [POD_ERROR_LIMIT] = 3,
+  };
+  g_autofree char *line = g_strdelimit (g_strdup (error->message), "\n\r", ' ');
+
+  fprintf (stderr, "podsim: %s\n", line);
+  if (error->domain != POD_ERROR)
+    return 2;
+  return status_of_code[error->code];
+}
+
+/* GOption's callback gets "--name" or "--no-name"; the scenario's table does the rest. */
+static gboolean
+take_option (const char *name, const char *value, gpointer data, GError **error)
+{
+  return pod_scenario_set (data, name + 2, value, error);
+}
+
+static bool
+is_wanted (const char *name, const char *const *names)
+{
+  for (unsigned i = 0; names != NULL && names[i] != NULL; i++)
+    if (strcmp (name, names[i]) == 0)
+      return true;
+  return names == NULL;
+}
+
+/* Frees the entries and the strings that were made for them. */
+static void
+entries_free (void *data)
+{
+  GArray *entries = data;
+
+  for (guint i = 0; i < entries->len; i++)
+    if (g_array_index (entries, GOptionEntry, i).flags & G_OPTION_FLAG_HIDDEN)
+      g_free ((char *) g_array_index (entries, GOptionEntry, i).long_name);
+  g_array_unref (entries);
+}
+
+typedef struct
+{
+  PodScenario *scenario;
+  GArray *entries;
+} GroupData;
+
+static gboolean
+take_group_option (const char *name, const char *value, gpointer data, GError **error)
+{
+  return take_option (name, value, ((GroupData *) data)->scenario, error);
+}
+
+static void
+group_data_free (void *data)
+{
+  entries_free (((GroupData *) data)->entries);
+  g_free (data);
+}
+
+GOptionGroup *
+pod_cli_scenario_group (PodScenario *scenario, const char *const *names)
+{
+  GroupData *data = g_new0 (GroupData, 1);
+  GOptionGroup *group;
+  GOptionEntry end = { .long_name = NULL };
+
+  data->scenario = scenario;
+  data->entries = g_array_new (FALSE, TRUE, sizeof (GOptionEntry));
+  for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
+    {
+      GOptionEntry entry = { .long_name = option->name,
+                             .arg = G_OPTION_ARG_CALLBACK,
+                             .arg_data = __extension__ (gpointer) take_group_option, /* GOption's own way */
+                             .description = option->help,
+                             .arg_description = option->placeholder };
+
+      if (!is_wanted (option->name, names))
+        continue;
+      if (option->kind == POD_OPTION_FLAG)
+        entry.flags = G_OPTION_FLAG_NO_ARG;
+      g_array_append_val (data->entries, entry);
+      if (option->kind == POD_OPTION_FLAG)
+        {
+          entry.long_name = g_strdup_printf ("no-%s", option->name);
+          entry.flags |= G_OPTION_FLAG_HIDDEN;
+          g_array_append_val (data->entries, entry);
+        }
+    }
+  g_array_append_val (data->entries, end);
+  group = g_option_group_new ("job", "The job:", "Options of the job", data, group_data_free);
+  g_option_group_add_entries (group, (const GOptionEntry *) data->entries->data);
+  return group;
+}
+
+bool
+pod_cli_parse (GOptionContext *context, int *argc, char ***argv, int max_rest, int *out_status)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_option_context_set_help_enabled (context, FALSE);
+  for (int i = 1; i < *argc; i++)
+    if (strcmp ((*argv)[i], "--help") == 0 || strcmp ((*argv)[i], "-h") == 0)
+      {
+        g_autofree char *help = g_option_context_get_help (context, FALSE, NULL);
+
+        fputs (help, stdout);
+        *out_status = 0;
+        return false;
+      }
+  if (!g_option_context_parse (context, argc, argv, &error))
+    {
+      *out_status = pod_cli_fail (error);
+      return false;
+    }
+  if (*argc - 1 > max_rest)
+    {
+      fprintf (stderr, "podsim: unexpected argument '%s'; podsim help %s lists the options\n", (*argv)[max_rest + 1], (*argv)[0]);
+      *out_status = 2;
+      return false;
+    }
+  return true;
+}
+
+bool
+pod_cli_write_json (JsonObject *result, const char *file, GError **error)
+{
+  g_autoptr (JsonNode) root = json_node_alloc ();
+  g_autofree char *text = NULL;
+
+  json_node_init_object (root, result);
+  text = pod_json_to_text (root);
+  return pod_output_save (file, text, error);
+}

@@ -1,0 +1,142 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "report/report.h"
+#include "trace/trace.h"
+
+/* What the command is to write. */
+typedef struct
+{
+  char *json;
+  char *trace;
+  char *trace_ranks;
+  char *plot;
+  char *dump_program;
+  int explain;
+} Outputs;
+
+static void
+outputs_clear (Outputs *outputs)
+{
+  g_free (outputs->json);
+  g_free (outputs->trace);
+  g_free (outputs->trace_ranks);
+  g_free (outputs->plot);
+  g_free (outputs->dump_program);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Outputs, outputs_clear)
+
+/* "classes" (default), "all", or a list of ranks. */
+static bool
+parse_trace_ranks (const char *text, PodRunRequest *request, GArray *ranks, GError **error)
+{
+  g_auto (GStrv) words = NULL;
+
+  if (text == NULL || strcmp (text, "classes") == 0)
+    return true;
+  if (strcmp (text, "all") == 0)
+    {
+      request->is_recording_all = true;
+      return true;
+    }
+  words = g_strsplit (text, ",", -1);
+  for (unsigned i = 0; words[i] != NULL; i++)
+    {
+      uint64_t rank;
+      uint32_t narrow;
+
+      if (!pod_parse_whole (words[i], POD_UNIT_COUNT, &rank, error))
+        {
+          g_prefix_error (error, "--trace-ranks: all, classes, or a list of ranks: ");
+          return false;
+        }
+      narrow = (uint32_t) MIN (rank, UINT32_MAX);
+      g_array_append_val (ranks, narrow);
+    }
+  request->record = (const uint32_t *) ranks->data;
+  request->n_record = ranks->len;
+  return true;
+}
+
+static bool
+write_trace (const PodRun *run, const char *file, GError **error)
+{
+  PodTraceRequest request = { .file = file, .metadata = json_object_new () };
+  uint64_t n_left_out = 0;
+  bool is_written;
+
+  pod_result_set_string (request.metadata, "topology", run->topology->name);
+  pod_result_set_string (request.metadata, "model", run->model->name);
+  pod_result_set_string (request.metadata, "layout", json_object_get_string_member (run->result, "layout"));
+  pod_result_set_string (request.metadata, "fidelity", pod_fidelity_name (run->fidelity));
+  is_written = pod_trace_write (run->exec->timeline, &request, &n_left_out, error);
+  json_object_unref (request.metadata);
+  if (is_written && n_left_out > 0)
+    fprintf (stderr, "podsim: %s: %" G_GUINT64_FORMAT " events of other ranks left out (--trace-ranks)\n", file, n_left_out);
+  return is_written;
+}
+
+static bool
+write_outputs (const PodRun *run, const Outputs *outputs, GError **error)
+{
+  if (outputs->dump_program != NULL && !pod_report_program (run->program, outputs->dump_program, error))
+    return false;
+  if (outputs->trace != NULL && !write_trace (run, outputs->trace, error))
+    return false;
+  if (outputs->plot != NULL && !pod_report_plots (run->result, run->exec->timeline, outputs->plot, error))
+    return false;
+  return outputs->json == NULL || pod_cli_write_json (run->result, outputs->json, error);
+}
+
+static void
+print_run (const PodRun *run, bool is_explained)
+{
+  g_autofree char *summary = pod_report_step (run->result);
+  g_autofree char *explain = is_explained ? pod_report_explain (run->exec) : NULL;
+
+  fputs (summary, stdout);
+  if (explain != NULL)
+    fputs (explain, stdout);
+}
+
+int
+pod_cmd_run (int argc, char **argv)
+{
+  g_autoptr (PodScenario) scenario = pod_scenario_new ();
+  g_autoptr (GArray) ranks = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  g_autoptr (GError) error = NULL;
+  g_autoptr (PodRun) run = NULL;
+  g_auto (Outputs) outputs = { 0 };
+  const GOptionEntry entries[] = {
+    { "json", 0, 0, G_OPTION_ARG_FILENAME, &outputs.json, "every number as JSON (- is stdout)", "FILE" },
+    { "trace", 0, 0, G_OPTION_ARG_FILENAME, &outputs.trace, "timeline as Chrome trace: .json or .json.gz", "FILE" },
+    { "trace-ranks", 0, 0, G_OPTION_ARG_STRING, &outputs.trace_ranks, "ranks in the timeline: classes (default), all, or 0,8,16", "R" },
+    { "plot", 0, 0, G_OPTION_ARG_FILENAME, &outputs.plot, "pictures of breakdown and memory, with data and gnuplot script", "DIR" },
+    { "dump-program", 0, 0, G_OPTION_ARG_FILENAME, &outputs.dump_program, "the expanded program as JSON lines", "FILE" },
+    { "explain", 0, 0, G_OPTION_ARG_NONE, &outputs.explain, "which kernels and collectives take the time, and why", NULL },
+    { NULL },
+  };
+  g_autoptr (GOptionContext) context = g_option_context_new ("- one training step");
+  PodRunRequest request = { 0 };
+  int status;
+
+  g_option_context_add_main_entries (context, entries, NULL);
+  g_option_context_add_group (context, pod_cli_scenario_group (scenario, NULL));
+  if (!pod_cli_parse (context, &argc, &argv, 0, &status))
+    return status;
+  if (!pod_scenario_load_workload (scenario, &error) || !parse_trace_ranks (outputs.trace_ranks, &request, ranks, &error))
+    return pod_cli_fail (error);
+  run = pod_scenario_run (scenario, &request, &error);
+  if (run == NULL)
+    return pod_cli_fail (error);
+  if (g_strcmp0 (outputs.json, "-") != 0)
+    print_run (run, outputs.explain);
+  if (!write_outputs (run, &outputs, &error))
+    return pod_cli_fail (error);
+  return run->fits ? 0 : 3;
+}

@@ -1,0 +1,87 @@
+#pragma once
+
+#include "network/network.h"
+#include "topology/topology.h"
+
+/* A collective over a group of devices becomes a plan: how many bytes it puts on which links, and
+ * its latency. */
+
+typedef enum
+{
+  POD_ALL_GATHER,     /* payload: the gathered buffer */
+  POD_REDUCE_SCATTER, /* payload: the buffer before scattering */
+  POD_ALL_REDUCE,     /* payload: the buffer */
+  POD_ALL_TO_ALL,     /* payload: each rank's send buffer */
+  POD_BROADCAST,      /* payload: the root's buffer; root = first of the group */
+  POD_REDUCE,
+  POD_SEND,    /* group of two: devices[0] sends the payload to devices[1] */
+  POD_PERMUTE, /* each rank sends the payload to the next of the group, the last to the first */
+  POD_N_COLLECTIVES
+} PodCollectiveKind;
+
+/* Torus groups: the group is a product of factors; dim 0..2 = x, y, z; 3 = dcn (slices); 4 = core
+ * within the chip. Members stand at base + i*stride for i in 0..size-1 along dim (in chips of that
+ * dim). */
+#define POD_DIM_DCN     3
+#define POD_DIM_CORE    4
+#define POD_MAX_FACTORS 8
+
+typedef struct
+{
+  uint8_t dim;
+  uint32_t stride;
+  uint32_t size;
+} PodGroupFactor;
+
+typedef struct
+{
+  uint32_t n_devices;
+  const uint32_t *devices; /* in ring order, first factor fastest */
+  unsigned n_factors;      /* 0 on switched machines and graphs, and for arbitrary lists */
+  PodGroupFactor factors[POD_MAX_FACTORS];
+} PodGroup;
+
+/* How a plan moves: merged (pipelined) phases, so one vector of link shares. */
+typedef struct
+{
+  const char *algorithm; /* "bidir-ring", "torus", "line", "ring", "direct", "nvls", "hierarchical",
+                            "double-tree", "none", ... */
+  double busiest_ratio;  /* bytes on the busiest link (most bytes) per payload byte */
+  uint32_t n_entries;
+  PodPathEntry *entries; /* (owned) share relative to the busiest link: share_q32 = 2^32 there */
+  int64_t latency_ps;    /* hops and steps; calibrated adds the launch floor */
+  unsigned n_steps;
+  double book_s_per_byte; /* the book's V/W (2V/W for all-reduce, V/(4W) for all-to-all, …) per
+                             payload byte */
+  double book_latency_s;  /* enters as a maximum */
+  double hbm_bytes_ratio; /* HBM traffic of the reduction per payload byte and device */
+  char *explain;          /* one line: formula with its numbers */
+} PodPlan;
+
+void pod_plan_free (PodPlan *plan);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodPlan, pod_plan_free)
+
+/* The cheapest plan for @payload_bytes (or the named @algorithm, nullable). A group of one gives
+ * algorithm "none", no entries, zero latency. Refusals: unknown algorithm, one that does not fit
+ * the group (UNSUPPORTED), no route (INFEASIBLE). Deterministic. Returns: (transfer full).
+ * O(devices x hops) for general groups, O(entries) for factors. */
+PodPlan *pod_collective_plan (const PodTopology *topology, PodFidelity fidelity,
+                              const PodGroup *group, PodCollectiveKind kind, uint64_t payload_bytes,
+                              const char *algorithm, GError **error);
+
+/* Seconds of the plan alone on the machine (analytic): book: max(V/W, latency); else latency + the
+ * slowest of bytes/capacity over its links, with capacities by pod_collective_link_rate. */
+double pod_plan_time (const PodTopology *topology, PodFidelity fidelity, const PodPlan *plan,
+                      uint64_t payload_bytes);
+
+/* Capacity of a link at a fidelity: book value, nominal, or nominal x chip.network_efficiency. */
+double pod_collective_link_rate (const PodTopology *topology, PodFidelity fidelity, uint32_t link);
+
+/* All algorithms' names in the order of the table, each once. Returns: (transfer container)
+ * (element-type utf8) */
+GPtrArray *pod_collective_algorithms (void);
+
+const char *pod_collective_name (PodCollectiveKind kind); /* "all_gather" */
+bool pod_collective_parse (const char *text, PodCollectiveKind *out, GError **error);
+/* nccl-tests: busbw = algbw x factor. */
+double pod_collective_bus_factor (PodCollectiveKind kind, uint32_t n_ranks);

@@ -1,0 +1,117 @@
+#include "collective/plan-private.h"
+
+/* Within one scale-up domain. A switch port carries V(n-1)/n up and down whether the shards go
+ * round a ring or straight to their readers; only the number of steps differs. In a full mesh
+ * "direct" uses all pair links (V/n each), a ring one of them. Broadcast through a switch is a
+ * chain: the buffer once through each port; in a mesh the root scatters and all gather. */
+
+bool
+pod_fits_switched (const PodPlanRequest *request)
+{
+  return request->nodes.n_nodes > 0;
+}
+
+bool
+pod_fits_one_node (const PodPlanRequest *request)
+{
+  return request->nodes.n_nodes == 1;
+}
+
+bool
+pod_fits_one_switch (const PodPlanRequest *request)
+{
+  return request->nodes.n_nodes == 1 && !request->topology->is_full_mesh;
+}
+
+bool
+pod_fits_nvls (const PodPlanRequest *request)
+{
+  return pod_fits_one_switch (request) && request->topology->chip->has_in_switch_reduction;
+}
+
+/* Bytes that a member sends, and receives, per payload byte. */
+static double
+member_bytes (const PodPlanRequest *request)
+{
+  double n = request->group->n_devices;
+
+  switch (request->kind)
+    {
+    case POD_ALL_REDUCE:
+      return 2 * (n - 1) / n;
+    case POD_BROADCAST:
+    case POD_REDUCE:
+      return request->topology->is_full_mesh ? 2 * (n - 1) / n : 1;
+    default:
+      return (n - 1) / n;
+    }
+}
+
+/* The book's V/W of a GPU's egress, 2V/W for all-reduce, S(n-1)/(nW) for all-to-all (its
+ * V(N-1)/(N^2 W) with V = N S). */
+static double
+book (const PodPlanRequest *request)
+{
+  double n = request->group->n_devices, inside_s = pod_node_book_inside (request);
+
+  switch (request->kind)
+    {
+    case POD_ALL_REDUCE:
+      return 2 * inside_s;
+    case POD_ALL_TO_ALL:
+      return (n - 1) / n * inside_s;
+    default:
+      return inside_s;
+    }
+}
+
+static bool
+build (PodPlanRequest *request, PodPlan *plan, double bytes, const char *how, GError **error)
+{
+  int64_t inside_ps, across_ps;
+
+  if (!pod_node_latencies (request, &inside_ps, &across_ps, error)
+      || !pod_node_add (request, 0, bytes, error))
+    return false;
+  plan->latency_ps = (int64_t) plan->n_steps * inside_ps;
+  plan->book_s_per_byte = book (request);
+  plan->explain = g_strdup_printf (
+      "%s within one node of %u: %.4g x bytes out of and into each device, %u steps", how,
+      request->group->n_devices, bytes, plan->n_steps);
+  return true;
+}
+
+bool
+pod_build_node_ring (PodPlanRequest *request, PodPlan *plan, GError **error)
+{
+  plan->n_steps = (request->kind == POD_ALL_REDUCE ? 2 : 1) * (request->group->n_devices - 1);
+  return build (request, plan, member_bytes (request), "ring", error);
+}
+
+bool
+pod_build_node_direct (PodPlanRequest *request, PodPlan *plan, GError **error)
+{
+  bool is_twice = request->kind == POD_ALL_REDUCE || request->kind == POD_BROADCAST
+                  || request->kind == POD_REDUCE;
+
+  plan->n_steps = is_twice ? 2 : 1;
+  return build (request, plan, member_bytes (request), "direct", error);
+}
+
+/* NVLink SHARP: the switch adds on the way up and multicasts on the way down. Each device owns 1/n
+ * of the buffer: its port carries V up (its operands for all owners) and V/n more (the result that
+ * it stores), down V/n (the sum that it loads) and V (all results): V(n+1)/n each way. All-gather
+ * and reduce-scatter still need V(n-1)/n in one direction: no gain. */
+bool
+pod_build_nvls (PodPlanRequest *request, PodPlan *plan, GError **error)
+{
+  double n = request->group->n_devices;
+
+  plan->n_steps = 2;
+  if (!build (request, plan, (n + 1) / n, "in-switch reduction", error))
+    return false;
+  /* The book's rule for SHARP: half of 2V/W */
+  plan->book_s_per_byte = pod_node_book_inside (request);
+  plan->hbm_bytes_ratio = 2;
+  return true;
+}

@@ -1,0 +1,202 @@
+#pragma once
+
+#include "collective/collective.h"
+
+/* What the algorithms share: a request with its group analysed once, and an accumulator of bytes
+ * per link. */
+
+/* Bytes per link and payload byte, one entry per link, in the order of the first addition. */
+typedef struct
+{
+  uint32_t n;
+  uint32_t capacity;
+  uint32_t *links;
+  double *bytes;
+  uint32_t n_slots; /* a power of two */
+  uint32_t *slots;  /* open addressing: position + 1, 0 = free */
+} PodLinkLoads;
+
+void pod_link_loads_init (PodLinkLoads *loads, uint32_t n_expected);
+void pod_link_loads_clear (PodLinkLoads *loads);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodLinkLoads, pod_link_loads_clear)
+/* O(1) amortised. */
+void pod_link_loads_add (PodLinkLoads *loads, uint32_t link, double bytes);
+
+/* One factor of a torus group, as the algorithms walk it. */
+typedef struct
+{
+  uint8_t dim;
+  uint32_t stride; /* links of one hop */
+  uint32_t size;
+  uint32_t span; /* neighbours along it are that far apart in PodGroup.devices */
+  bool is_ring;
+  double bytes_per_s;      /* of one link, at the request's fidelity */
+  double book_bytes_per_s; /* of one link */
+  int64_t hop_ps;          /* from one member to the next */
+} PodAxis;
+
+/* The members of a group by node (scale-up domain) of a switched machine; nodes in the order of
+ * their first member. */
+typedef struct
+{
+  unsigned n_nodes;
+  uint32_t *first;   /* (owned) n_nodes + 1 positions in @devices */
+  uint32_t *devices; /* (owned) group order within a node */
+  unsigned n_least;  /* members of the node that has fewest */
+} PodMemberNodes;
+
+typedef struct
+{
+  const PodTopology *topology;
+  PodFidelity fidelity;
+  const PodGroup *group;
+  PodCollectiveKind kind;
+  /* Factor groups: axes within the slice first (ICI, cores), then those over slices (DCN). Factors
+   * of size 1 left out. */
+  unsigned n_axes;
+  unsigned n_slice_axes;
+  PodAxis axes[POD_MAX_FACTORS];
+  uint32_t n_in_slice;   /* product of the first n_axes sizes */
+  uint32_t n_slices;     /* product of the others */
+  bool is_twisted_whole; /* the ICI factors are all of a twisted slice */
+  PodMemberNodes nodes;  /* n_nodes = 0 unless the group is a list on a switched machine */
+  GArray *route;         /* (owned) (element-type uint32_t) the last route that was found */
+  PodLinkLoads loads;    /* of the plan that is being built */
+} PodPlanRequest;
+
+/* Seconds per payload byte of the slowest link at @fidelity. O(entries). */
+double pod_link_loads_time (const PodPlanRequest *request, PodFidelity fidelity);
+
+/* Fills request->loads and the plan's latency, steps, book values and explanation. book_s_per_byte
+ * left at 0 becomes the loads at book rates. */
+typedef bool (*PodPlanBuild) (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+typedef struct
+{
+  const char *name;
+  unsigned kinds; /* bit 1 << kind */
+  bool (*fits) (const PodPlanRequest *request);
+  PodPlanBuild build;
+  bool is_by_name;         /* never chosen by cost */
+  bool is_by_name_in_book; /* the book counts it only where it says so */
+} PodAlgorithm;
+
+/* ---- axis.c ---- */
+bool pod_axes_init (PodPlanRequest *request, GError **error);
+/* Loads of one axis per byte of the volume that it moves: [i] is what leaves position i towards +
+ * and -. */
+typedef struct
+{
+  const PodAxis *axis;
+  double volume; /* bytes moved per payload byte; 1 after init */
+  double *plus;  /* (owned) size entries */
+  double *minus; /* (owned) */
+  double peak;
+} PodAxisShape;
+void pod_axis_shape_init (PodAxisShape *shape, const PodAxis *axis, PodCollectiveKind kind);
+void pod_axis_shape_clear (PodAxisShape *shape);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodAxisShape, pod_axis_shape_clear)
+/* From the member at @index (in PodGroup.devices) to its neighbour towards @sign. */
+typedef struct
+{
+  const PodAxis *axis;
+  uint32_t index;
+  int sign;
+} PodAxisHop;
+/* Adds @bytes to the links of a hop. O(stride). */
+bool pod_axis_add_hop (PodPlanRequest *request, const PodAxisHop *hop, double bytes,
+                       GError **error);
+/* Adds volume x shape for the first @n_members members. O(members x stride). */
+bool pod_axis_add (PodPlanRequest *request, const PodAxisShape *shape, uint32_t n_members,
+                   GError **error);
+/* Hops along the axis until all have what they need, in links. */
+uint32_t pod_axis_steps (const PodAxis *axis);
+int64_t pod_axis_latency_ps (const PodAxis *axis);
+double pod_axis_book_latency_s (const PodPlanRequest *request, const PodAxis *axis);
+
+/* ---- twisted-torus.c ---- */
+/* Adds the loads on the ICI links of a whole twisted slice. *out_share: on the busiest; *out_steps:
+ * the longest route. */
+bool pod_twisted_add (PodPlanRequest *request, double *out_share, unsigned *out_steps,
+                      GError **error);
+
+/* ---- axis-split.c ---- */
+#define POD_MAX_SPLIT 5
+/* Weights >= 0 with sum 1 that make the largest of the sums cost[row][column] x weight[column]
+ * smallest, and that value. Vertex enumeration: O(4^n n^3), n <= POD_MAX_SPLIT. */
+double pod_split_minimax (unsigned n_rows, unsigned n_columns,
+                          double cost[POD_MAX_FACTORS][POD_MAX_FACTORS], double *weights);
+
+/* ---- member-nodes.c ---- */
+void pod_member_nodes_init (PodMemberNodes *nodes, const PodTopology *topology,
+                            const PodGroup *group);
+void pod_member_nodes_clear (PodMemberNodes *nodes);
+uint32_t pod_member_nodes_count (const PodMemberNodes *nodes, unsigned node);
+/* Each member of @node sends and receives @bytes within the node, spread over its peers.
+ * O(members), squared on a mesh. */
+bool pod_node_add (PodPlanRequest *request, unsigned node, double bytes, GError **error);
+/* @bytes from one node to another, spread evenly over the members (and so the NICs) of both.
+ * O(routes). */
+bool pod_node_add_flow (PodPlanRequest *request, unsigned from, unsigned to, double bytes,
+                        GError **error);
+/* Latency of the route between neighbours in a node, and between neighbouring nodes: the largest.
+ */
+bool pod_node_latencies (PodPlanRequest *request, int64_t *out_inside_ps, int64_t *out_across_ps,
+                         GError **error);
+/* Book: V/(scale-up egress within the group) and V/(NIC), seconds per byte of the slowest member.
+ */
+double pod_node_book_inside (const PodPlanRequest *request);
+double pod_node_book_across (const PodPlanRequest *request);
+
+/* ---- route-add.c ---- */
+/* Leaves the links from one device to another in request->route. POD_ERROR_INFEASIBLE when there
+ * are none. O(hops). */
+bool pod_route_find (PodPlanRequest *request, uint32_t from, uint32_t to, GError **error);
+/* The same, and adds @bytes to each. */
+bool pod_route_add (PodPlanRequest *request, uint32_t from, uint32_t to, double bytes,
+                    GError **error);
+/* Of the route that was found last. */
+int64_t pod_route_latency_ps (const PodPlanRequest *request);
+
+/* ---- the families: fits and build ---- */
+bool pod_fits_one_ring (const PodPlanRequest *request);
+bool pod_fits_one_line (const PodPlanRequest *request);
+bool pod_fits_torus (const PodPlanRequest *request);
+bool pod_fits_slices (const PodPlanRequest *request);
+bool pod_fits_slices_only (const PodPlanRequest *request);
+bool pod_build_axis_exchange (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_fits_block_ring (const PodPlanRequest *request);
+bool pod_build_block_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_fits_factors (const PodPlanRequest *request);
+bool pod_build_axis_tree (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_fits_factor_route_ring (const PodPlanRequest *request);
+bool pod_fits_list (const PodPlanRequest *request);
+bool pod_build_route_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
+bool pod_build_route_bidir_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_fits_any (const PodPlanRequest *request);
+bool pod_build_route_send (PodPlanRequest *request, PodPlan *plan, GError **error);
+bool pod_build_route_tree (PodPlanRequest *request, PodPlan *plan, GError **error);
+bool pod_build_route_all_to_all (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_fits_one_node (const PodPlanRequest *request);
+bool pod_fits_one_switch (const PodPlanRequest *request);
+bool pod_build_node_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
+bool pod_build_node_direct (PodPlanRequest *request, PodPlan *plan, GError **error);
+bool pod_fits_nvls (const PodPlanRequest *request);
+bool pod_build_nvls (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_fits_nodes (const PodPlanRequest *request);
+bool pod_build_hierarchical (PodPlanRequest *request, PodPlan *plan, GError **error);
+bool pod_build_rail_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
+bool pod_build_rail_chain (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_build_double_tree (PodPlanRequest *request, PodPlan *plan, GError **error);
+bool pod_fits_nvls_tree (const PodPlanRequest *request);
+bool pod_build_nvls_tree (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_fits_switched (const PodPlanRequest *request);
+bool pod_build_node_all_to_all (PodPlanRequest *request, PodPlan *plan, GError **error);

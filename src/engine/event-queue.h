@@ -1,0 +1,35 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+/* The pending events, ordered by (time, priority, sequence): a total order, so a run is reproducible to the byte.
+ * A 4-ary heap by value; no allocation per event once it has grown. Knows no hardware and no domain. */
+
+typedef struct
+{
+  int64_t at_ps;
+  uint64_t order;  /* priority << 56 | sequence: set by push */
+  uint32_t kind;   /* which handler */
+  uint32_t index;  /* what it is about: a stream, a transfer, ... */
+  uint64_t tag;    /* the handler's own: a generation, to know stale events */
+} PodEvent;
+
+typedef struct PodEventQueue PodEventQueue;
+
+PodEventQueue *pod_event_queue_new (void);
+void pod_event_queue_free (PodEventQueue *queue);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodEventQueue, pod_event_queue_free)
+
+/* Schedules. Refuses the past (programmer error: asserts at_ps >= now). Lower priority first at equal times. Amortised O(log n). */
+void pod_event_queue_push (PodEventQueue *queue, int64_t at_ps, uint8_t priority, uint32_t kind, uint32_t index, uint64_t tag);
+/* Takes the earliest and moves the clock there; false when empty. O(log n). */
+bool pod_event_queue_pop (PodEventQueue *queue, PodEvent *out);
+/* The time of the last event popped, 0 at first. */
+int64_t pod_event_queue_now (const PodEventQueue *queue);
+size_t pod_event_queue_n_pending (const PodEventQueue *queue);
+uint64_t pod_event_queue_n_popped (const PodEventQueue *queue);
+/* Heap order and counts hold (POD_CHECK, tests). */
+bool pod_event_queue_check (const PodEventQueue *queue);

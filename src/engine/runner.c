@@ -1,0 +1,187 @@
+#include "engine/runner.h"
+
+/* The state of one stream of one rank: 12 bytes. */
+typedef struct
+{
+  uint32_t n_ended; /* tasks that have ended on it */
+  uint32_t step;    /* step of its head task; n_steps when done */
+  bool is_running;
+} Stream;
+
+struct PodRunner
+{
+  PodEventQueue *queue;
+  uint32_t event_kind;
+  const PodTaskGraph *graph;
+  unsigned n_streams;
+  uint32_t n_ranks;
+  const uint32_t *class_of_rank;
+  PodObserver observer;
+  Stream *streams; /* n_ranks x n_streams */
+  uint64_t n_unfinished;
+};
+
+static const PodClassProgram *
+program_of (const PodRunner *runner, uint32_t rank)
+{
+  return &g_array_index (runner->graph->classes, PodClassProgram, runner->class_of_rank[rank]);
+}
+
+/* Moves the head of a stream past steps in which it has nothing (left) to do. */
+static void
+skip_steps (const PodRunner *runner, const PodClassProgram *program, Stream *stream, unsigned s)
+{
+  const unsigned n = runner->n_streams;
+
+  while (stream->step < program->n_steps && stream->n_ended >= program->base[((size_t) stream->step + 1) * n + s])
+    stream->step++;
+}
+
+static const PodTask *
+head_task (const PodRunner *runner, const PodClassProgram *program, const Stream *stream, unsigned s)
+{
+  const PodBlock *block = &g_array_index (runner->graph->blocks, PodBlock, program->steps[stream->step].block);
+  uint32_t at = stream->n_ended - program->base[(size_t) stream->step * runner->n_streams + s];
+
+  return &g_array_index (runner->graph->tasks, PodTask, block->first_task[s] + at);
+}
+
+/* The stream that the head task still waits for, or -1. */
+static int
+waits_for (const PodRunner *runner, const PodClassProgram *program, const Stream *streams, uint32_t step, const PodTask *task)
+{
+  const PodTaskDep *deps = &g_array_index (runner->graph->deps, PodTaskDep, task->first_dep);
+  const uint32_t *base = program->base + (size_t) step * runner->n_streams;
+
+  for (uint32_t i = 0; i < task->n_deps; i++)
+    if ((int64_t) streams[deps[i].stream].n_ended < (int64_t) base[deps[i].stream] + deps[i].count)
+      return deps[i].stream;
+  return -1;
+}
+
+static void
+describe (const PodClassProgram *program, const Stream *stream, uint32_t rank, unsigned s, const PodTask *task,
+          unsigned released_by, PodTaskEvent *out)
+{
+  *out = (PodTaskEvent){ .rank = rank,
+                         .stream = (uint8_t) s,
+                         .released_by = (uint8_t) released_by,
+                         .step = stream->step,
+                         .op = task->op,
+                         .microbatch = program->steps[stream->step].microbatch };
+}
+
+/* Starts the head of a stream when it is free and its dependencies have ended. */
+static void
+try_stream (PodRunner *runner, const PodClassProgram *program, uint32_t rank, unsigned s, unsigned released_by)
+{
+  Stream *streams = runner->streams + (size_t) rank * runner->n_streams;
+  Stream *stream = streams + s;
+  const PodTask *task;
+  PodTaskEvent event;
+  int64_t now_ps;
+
+  if (stream->is_running || stream->step >= program->n_steps)
+    return;
+  task = head_task (runner, program, stream, s);
+  if (waits_for (runner, program, streams, stream->step, task) >= 0)
+    return;
+
+  stream->is_running = true;
+  now_ps = pod_event_queue_now (runner->queue);
+  describe (program, stream, rank, s, task, released_by, &event);
+  if (task->duration_ps == POD_JOINT)
+    {
+      runner->observer.joined (runner->observer.context, &event, now_ps);
+      return;
+    }
+  pod_event_queue_push (runner->queue, now_ps + task->duration_ps, 1, runner->event_kind, rank, s);
+  runner->observer.started (runner->observer.context, &event, now_ps, now_ps + task->duration_ps);
+}
+
+PodRunner *
+pod_runner_new (PodEventQueue *queue, uint32_t event_kind, const PodTaskGraph *graph, uint32_t n_ranks,
+                const uint32_t *class_of_rank, const PodObserver *observer)
+{
+  PodRunner *runner = g_new0 (PodRunner, 1);
+
+  runner->queue = queue;
+  runner->event_kind = event_kind;
+  runner->graph = graph;
+  runner->n_streams = graph->n_streams;
+  runner->n_ranks = n_ranks;
+  runner->class_of_rank = class_of_rank;
+  runner->observer = *observer;
+  runner->streams = g_new0 (Stream, (size_t) n_ranks * graph->n_streams);
+  for (uint32_t rank = 0; rank < n_ranks; rank++)
+    for (unsigned s = 0; s < runner->n_streams; s++)
+      {
+        Stream *stream = &runner->streams[(size_t) rank * runner->n_streams + s];
+
+        skip_steps (runner, program_of (runner, rank), stream, s);
+        runner->n_unfinished += stream->step < program_of (runner, rank)->n_steps;
+      }
+  return runner;
+}
+
+void
+pod_runner_free (PodRunner *runner)
+{
+  if (runner == NULL)
+    return;
+  g_free (runner->streams);
+  g_free (runner);
+}
+
+void
+pod_runner_begin (PodRunner *runner)
+{
+  for (uint32_t rank = 0; rank < runner->n_ranks; rank++)
+    for (unsigned s = 0; s < runner->n_streams; s++)
+      try_stream (runner, program_of (runner, rank), rank, s, s);
+}
+
+void
+pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t s)
+{
+  const PodClassProgram *program = program_of (runner, rank);
+  Stream *stream = runner->streams + (size_t) rank * runner->n_streams + s;
+  PodTaskEvent event;
+
+  g_assert (stream->is_running);
+  describe (program, stream, rank, s, head_task (runner, program, stream, s), s, &event);
+  stream->is_running = false;
+  stream->n_ended++;
+  skip_steps (runner, program, stream, s);
+  runner->n_unfinished -= stream->step >= program->n_steps;
+  runner->observer.ended (runner->observer.context, &event, pod_event_queue_now (runner->queue));
+  for (unsigned other = 0; other < runner->n_streams; other++)
+    try_stream (runner, program, rank, other, s);
+}
+
+void
+pod_runner_handle (PodRunner *runner, const PodEvent *event)
+{
+  pod_runner_complete (runner, event->index, (uint8_t) event->tag);
+}
+
+uint64_t
+pod_runner_n_unfinished (const PodRunner *runner)
+{
+  return runner->n_unfinished;
+}
+
+bool
+pod_runner_head (const PodRunner *runner, uint32_t rank, uint8_t s, PodTaskEvent *out, int *out_waits_for)
+{
+  const PodClassProgram *program = program_of (runner, rank);
+  const Stream *streams = runner->streams + (size_t) rank * runner->n_streams;
+  const PodTask *task;
+
+  if (streams[s].step >= program->n_steps)
+    return false;
+  task = head_task (runner, program, &streams[s], s);
+  describe (program, &streams[s], rank, s, task, s, out);
+  *out_waits_for = streams[s].is_running ? -1 : waits_for (runner, program, streams, streams[s].step, task);
+  return true;
+}

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+/* Programs of tasks on streams. Knows no hardware: a task takes a known time or is *joint* (its owner says when it ends).
+ *
+ * A *class* is a program that many ranks run. It is a list of *steps*; each step runs a *block* (a template: tasks by
+ * stream) for one microbatch, so a program of 32,768 microbatches costs no more than its few blocks and a step list.
+ * Streams are in-order, as CUDA streams are. A dependency names a stream and how many of its tasks must have ended,
+ * counted from the step's own start on that stream: count 3 = the first three tasks of this step's block, 0 = all earlier
+ * steps, -1 = all earlier ones but the last. So waiting needs no lists: a comparison with the stream's counter. */
+
+#define POD_MAX_STREAMS 16
+#define POD_JOINT (-1)
+
+typedef struct
+{
+  uint8_t stream;
+  int32_t count;
+} PodTaskDep;
+
+typedef struct
+{
+  int64_t duration_ps; /* >= 0, or POD_JOINT */
+  uint32_t op;         /* the owner's */
+  uint32_t first_dep;
+  uint32_t n_deps;
+} PodTask;
+
+typedef struct
+{
+  uint32_t first_task[POD_MAX_STREAMS];
+  uint32_t n_tasks[POD_MAX_STREAMS];
+} PodBlock;
+
+typedef struct
+{
+  uint32_t block;
+  int32_t microbatch; /* -1 none */
+} PodStep;
+
+typedef struct
+{
+  uint32_t n_steps;
+  const PodStep *steps;
+  uint32_t *base; /* (n_steps + 1) x n_streams: tasks of earlier steps; made by pod_task_graph_seal */
+} PodClassProgram;
+
+typedef struct
+{
+  unsigned n_streams;
+  GArray *tasks;   /* PodTask */
+  GArray *deps;    /* PodTaskDep */
+  GArray *blocks;  /* PodBlock */
+  GArray *classes; /* PodClassProgram */
+} PodTaskGraph;
+
+PodTaskGraph *pod_task_graph_new (unsigned n_streams);
+void pod_task_graph_free (PodTaskGraph *graph);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodTaskGraph, pod_task_graph_free)
+/* Counts the tasks before each step, once the classes are in. O(steps x streams). */
+void pod_task_graph_seal (PodTaskGraph *graph);

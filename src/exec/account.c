@@ -1,0 +1,212 @@
+#include "exec/account.h"
+
+#include <string.h>
+
+/* The last spans of each stream are kept: attribution follows who released whom a few steps back. */
+#define N_REMEMBERED 4
+
+typedef struct
+{
+  PodBreakdown breakdown;
+  int64_t compute_end_ps;  /* of the last compute op */
+  int64_t end_ps;          /* of the last op of any kind */
+  uint8_t last_stream;     /* which stream that was */
+  int64_t bytes;
+  int64_t peak_bytes;
+  int64_t peak_at_ps;
+} Rank;
+
+struct PodAccount
+{
+  const PodProgram *program;
+  uint32_t n_ranks;
+  uint32_t n_labels;
+  Rank *ranks;
+  PodAccountSpan *spans;  /* [rank][stream][N_REMEMBERED], newest first */
+  int64_t *by_label;      /* [rank][label] now */
+  int64_t *peak_by_label; /* [rank][label] at the peak */
+};
+
+PodAccount *
+pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *class_of)
+{
+  PodAccount *account = g_new0 (PodAccount, 1);
+
+  account->program = program;
+  account->n_ranks = n_ranks;
+  account->n_labels = program->labels->len;
+  account->ranks = g_new0 (Rank, n_ranks);
+  account->spans = g_new0 (PodAccountSpan, (size_t) n_ranks * POD_N_STREAMS * N_REMEMBERED);
+  account->by_label = g_new0 (int64_t, (size_t) n_ranks * account->n_labels);
+  account->peak_by_label = g_new0 (int64_t, (size_t) n_ranks * account->n_labels);
+  for (uint32_t rank = 0; rank < n_ranks; rank++)
+    {
+      const PodProgramClass *class = g_ptr_array_index (program->classes, class_of[rank]);
+      int64_t *by_label = account->by_label + (size_t) rank * account->n_labels;
+
+      for (uint32_t l = 0; l < account->n_labels; l++)
+        {
+          by_label[l] = (int64_t) class->static_bytes[l];
+          account->ranks[rank].bytes += by_label[l];
+        }
+      account->ranks[rank].peak_bytes = account->ranks[rank].bytes;
+      memcpy (account->peak_by_label + (size_t) rank * account->n_labels, by_label, account->n_labels * sizeof *by_label);
+    }
+  return account;
+}
+
+void
+pod_account_free (PodAccount *account)
+{
+  if (account == NULL)
+    return;
+  g_free (account->ranks);
+  g_free (account->spans);
+  g_free (account->by_label);
+  g_free (account->peak_by_label);
+  g_free (account);
+}
+
+static PodAccountSpan *
+spans_of (const PodAccount *account, uint32_t rank, uint8_t stream)
+{
+  return account->spans + ((size_t) rank * POD_N_STREAMS + stream) * N_REMEMBERED;
+}
+
+/* Gives [from, to) away, where @stream's op of index @back ended last: bytes moving, then waiting for a peer, then what
+ * held it up itself. */
+static void
+attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to_ps, uint8_t stream, unsigned depth)
+{
+  PodBreakdown *out = &account->ranks[rank].breakdown;
+  const PodAccountSpan *spans;
+  const PodAccountSpan *span = NULL;
+  int64_t edge_ps;
+
+  if (to_ps <= from_ps)
+    return;
+  spans = spans_of (account, rank, stream);
+  for (unsigned i = 0; i < N_REMEMBERED && span == NULL; i++)
+    if (spans[i].end_ps <= to_ps && spans[i].end_ps > from_ps)
+      span = &spans[i];
+  if (stream == POD_STREAM_COMPUTE || span == NULL || depth > 2 * N_REMEMBERED)
+    {
+      out->idle_ps += to_ps - from_ps;
+      return;
+    }
+  out->idle_ps += to_ps - span->end_ps;
+  edge_ps = MAX (from_ps, span->start_ps);
+  out->exposed_ps[span->axis] += span->end_ps - edge_ps;
+  to_ps = edge_ps;
+  edge_ps = MAX (from_ps, span->arrive_ps);
+  if (edge_ps < to_ps)
+    {
+      if (span->is_pipeline)
+        out->bubble_ps += to_ps - edge_ps;
+      else
+        out->exposed_ps[span->axis] += to_ps - edge_ps;
+      to_ps = edge_ps;
+    }
+  attribute (account, rank, from_ps, to_ps, span->released_by, depth + 1);
+}
+
+void
+pod_account_compute (PodAccount *account, uint32_t rank, uint8_t released_by, PodPhase phase, int64_t now_ps, int64_t end_ps)
+{
+  Rank *r = &account->ranks[rank];
+
+  attribute (account, rank, r->compute_end_ps, now_ps, released_by, 0);
+  r->breakdown.compute_ps += end_ps - now_ps;
+  if (phase == POD_PHASE_OPTIMIZER)
+    r->breakdown.optimizer_ps += end_ps - now_ps;
+  if (phase == POD_PHASE_RECOMPUTE)
+    r->breakdown.recompute_ps += end_ps - now_ps;
+  r->compute_end_ps = end_ps;
+  if (end_ps >= r->end_ps)
+    {
+      r->end_ps = end_ps;
+      r->last_stream = POD_STREAM_COMPUTE;
+    }
+}
+
+void
+pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span)
+{
+  Rank *r = &account->ranks[rank];
+  PodAccountSpan *spans = spans_of (account, rank, span->stream);
+
+  memmove (spans + 1, spans, (N_REMEMBERED - 1) * sizeof *spans);
+  spans[0] = *span;
+  r->breakdown.comm_ps[span->axis] += span->end_ps - span->start_ps;
+  if (span->end_ps > r->end_ps)
+    {
+      r->end_ps = span->end_ps;
+      r->last_stream = span->stream;
+    }
+}
+
+bool
+pod_account_effects (PodAccount *account, uint32_t rank, const PodOp *op, bool is_at_end, int64_t now_ps)
+{
+  Rank *r = &account->ranks[rank];
+  int64_t *by_label = account->by_label + (size_t) rank * account->n_labels;
+  bool is_changed = false;
+
+  for (uint32_t i = 0; i < op->n_effects; i++)
+    {
+      const PodEffect *effect = &g_array_index (account->program->effects, PodEffect, op->first_effect + i);
+
+      if (effect->is_at_end != is_at_end)
+        continue;
+      by_label[effect->label] += effect->bytes;
+      r->bytes += effect->bytes;
+      is_changed = true;
+    }
+  if (r->bytes > r->peak_bytes)
+    {
+      r->peak_bytes = r->bytes;
+      r->peak_at_ps = now_ps;
+      memcpy (account->peak_by_label + (size_t) rank * account->n_labels, by_label, account->n_labels * sizeof *by_label);
+    }
+  return is_changed;
+}
+
+void
+pod_account_finish (PodAccount *account, int64_t end_ps)
+{
+  for (uint32_t rank = 0; rank < account->n_ranks; rank++)
+    {
+      Rank *r = &account->ranks[rank];
+
+      attribute (account, rank, r->compute_end_ps, r->end_ps, r->last_stream, 0);
+      r->breakdown.idle_ps += end_ps - MAX (r->end_ps, r->compute_end_ps);
+    }
+}
+
+void
+pod_account_breakdown (const PodAccount *account, uint32_t rank, PodBreakdown *out)
+{
+  *out = account->ranks[rank].breakdown;
+}
+
+int64_t
+pod_account_rank_end (const PodAccount *account, uint32_t rank)
+{
+  return account->ranks[rank].end_ps;
+}
+
+double
+pod_account_memory (const PodAccount *account, uint32_t rank)
+{
+  return (double) account->ranks[rank].bytes;
+}
+
+double
+pod_account_peak (const PodAccount *account, uint32_t rank, int64_t *out_at_ps, const int64_t **out_by_label)
+{
+  if (out_at_ps != NULL)
+    *out_at_ps = account->ranks[rank].peak_at_ps;
+  if (out_by_label != NULL)
+    *out_by_label = account->peak_by_label + (size_t) rank * account->n_labels;
+  return (double) account->ranks[rank].peak_bytes;
+}

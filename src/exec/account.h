@@ -1,0 +1,52 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "parallel/program.h"
+
+/* Where each rank's time and memory go. Every instant of the step is given away exactly once, in integer picoseconds. */
+
+typedef struct
+{
+  int64_t compute_ps;
+  int64_t optimizer_ps;  /* parts of compute */
+  int64_t recompute_ps;
+  int64_t bubble_ps;
+  int64_t idle_ps;
+  int64_t exposed_ps[POD_N_AXES];
+  int64_t comm_ps[POD_N_AXES]; /* hidden or not */
+} PodBreakdown;
+
+/* An operation on a stream, as it is remembered for the ops that it releases. */
+typedef struct
+{
+  int64_t arrive_ps;
+  int64_t start_ps;
+  int64_t end_ps;
+  uint8_t stream;
+  uint8_t released_by;
+  uint8_t axis;
+  bool is_pipeline;
+} PodAccountSpan;
+
+typedef struct PodAccount PodAccount;
+
+PodAccount *pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *class_of);
+void pod_account_free (PodAccount *account);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodAccount, pod_account_free)
+
+/* A compute op runs over [now, end); what stood between it and the last one is attributed by who released it. */
+void pod_account_compute (PodAccount *account, uint32_t rank, uint8_t released_by, PodPhase phase, int64_t now_ps, int64_t end_ps);
+/* A collective or transfer has ended on this rank. */
+void pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span);
+/* Buffers of an op appear (at its start) or vanish (at its end). Returns true when the rank's memory changed. */
+bool pod_account_effects (PodAccount *account, uint32_t rank, const PodOp *op, bool is_at_end, int64_t now_ps);
+/* The step is over at @end_ps for all ranks. */
+void pod_account_finish (PodAccount *account, int64_t end_ps);
+
+void pod_account_breakdown (const PodAccount *account, uint32_t rank, PodBreakdown *out);
+int64_t pod_account_rank_end (const PodAccount *account, uint32_t rank);
+/* Bytes now, and at the peak; by label at the peak (n labels of the program). */
+double pod_account_memory (const PodAccount *account, uint32_t rank);
+double pod_account_peak (const PodAccount *account, uint32_t rank, int64_t *out_at_ps, const int64_t **out_by_label);

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "engine/runner.h"
+#include "exec/exec.h"
+#include "exec/fold.h"
+
+/* The parts of a run. */
+
+/* Which route an op's collective takes; one per op, UINT32_MAX for compute. */
+typedef struct
+{
+  GArray *routes;           /* PodRoute: per (communicator, kind, algorithm) */
+  GArray *uses;             /* PodCollectiveUse: per (communicator, kind, bytes) */
+  GArray *use_routes;       /* uint32_t: route of each use */
+  GArray *use_book_ps;      /* int64_t: duration of each use at fidelity book */
+  uint32_t *use_of_op;      /* n_ops */
+} PodRoutes;
+
+PodRoutes *pod_routes_new (const PodExecRequest *request, GError **error);
+void pod_routes_free (PodRoutes *routes);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodRoutes, pod_routes_free)
+
+/* Records spans of some ranks. */
+typedef struct PodRecorder PodRecorder;
+
+PodRecorder *pod_recorder_new (const PodExecRequest *request, const PodFold *fold);
+void pod_recorder_free (PodRecorder *recorder);
+bool pod_recorder_has (const PodRecorder *recorder, uint32_t rank);
+/* A task begins to be there (arrive), released by the newest span of a stream. */
+void pod_recorder_arrive (PodRecorder *recorder, const PodTaskEvent *event, int64_t now_ps);
+/* It ended; @start_ps is when it (or its bytes) began to move. Returns the span, POD_NO_SPAN when not recorded. */
+uint32_t pod_recorder_end (PodRecorder *recorder, const PodTaskEvent *event, int64_t start_ps, int64_t end_ps);
+void pod_recorder_flow (PodRecorder *recorder, uint32_t from_span, uint32_t to_span);
+void pod_recorder_memory (PodRecorder *recorder, uint32_t rank, int64_t now_ps, double bytes);
+/* Bytes per second on the busiest link while a collective of this rank moved. */
+void pod_recorder_rate (PodRecorder *recorder, const PodTaskEvent *event, int64_t start_ps, int64_t end_ps, double bytes_per_s);
+PodTimeline *pod_recorder_steal (PodRecorder *recorder, int64_t end_ps);
+
+/* "deadlock at …: rank 0 tp waits for …": for an empty queue with work left. Sets INFEASIBLE. */
+void pod_exec_report_deadlock (const PodExecRequest *request, const PodFold *fold, const PodRunner *runner, int64_t now_ps, GError **error);
+
+int64_t pod_exec_lower_bound (const PodExecRequest *request, const PodRoutes *routes);

@@ -1,0 +1,78 @@
+#pragma once
+
+#include "chip/kernel.h"
+#include "exec/account.h"
+#include "exec/timeline.h"
+#include "network/network.h"
+#include "parallel/program.h"
+
+/* Runs a program on a machine: kernels take the chip's time, collectives the network's. */
+
+typedef struct
+{
+  const PodTopology *topology;
+  const PodProgram *program;
+  PodFidelity fidelity;
+  PodNetworkMode network;   /* book always prices collectives by its V/W */
+  bool is_folded;
+  const char *algorithm;    /* (nullable) forced for all collectives that it fits */
+  const uint32_t *record;   /* (nullable) real ranks to record; NULL = one of each pipeline stage */
+  uint32_t n_record;
+  bool is_recording_all;    /* every represented rank */
+  const volatile bool *is_interrupted; /* (nullable) SIGINT: the run stops and what was done is kept */
+} PodExecRequest;
+
+/* How one kind of collective went: for tables and --explain. */
+typedef struct
+{
+  const char *comm;         /* communicator name, borrowed from the program */
+  PodAxis axis;
+  PodCollectiveKind kind;
+  const char *algorithm;
+  uint64_t bytes;           /* payload */
+  uint32_t group_size;
+  uint64_t n_per_rank;      /* calls in a step by one rank of its classes (the most) */
+  double alone_s;           /* time on an empty network */
+  double busiest_bytes;     /* on the busiest link */
+  char *explain;            /* (owned) */
+} PodCollectiveUse;
+
+typedef struct
+{
+  PodKernel kernel;
+  PodKernelTime time;
+  const char *name;         /* of the first op that runs it */
+  const char *detail;
+  uint64_t n_calls;         /* in a step, by one rank of the class that runs it most */
+} PodKernelUse;
+
+typedef struct
+{
+  int64_t time_ps;
+  int64_t lower_bound_ps;   /* compute at the ideal peak, or the busiest stream of collectives at nominal rates */
+  uint32_t critical_rank;   /* real rank */
+  PodBreakdown breakdown;   /* of the critical rank: sums to time_ps exactly */
+  GArray *breakdowns;       /* PodBreakdown of every represented rank */
+  double phase_compute_s[POD_N_PHASES];           /* critical rank's kernels by phase */
+  double phase_comm_s[POD_N_PHASES][POD_N_AXES];  /* its collectives, each as if alone on the network */
+  double compute_bound_s;   /* critical rank's compute by what bounds it */
+  double hbm_bound_s;
+  double overhead_bound_s;
+  uint32_t worst_rank;      /* memory */
+  double peak_bytes;
+  int64_t peak_at_ps;
+  double by_use[POD_N_USES];/* at the worst rank's peak */
+  GArray *by_label;         /* double, by program label, at that peak */
+  GArray *stage_peaks;      /* double by class: the worst of its ranks */
+  GArray *collectives;      /* PodCollectiveUse */
+  GArray *kernels;          /* PodKernelUse, as the program's kernels */
+  uint32_t n_represented;   /* ranks run */
+  uint32_t n_link_classes;
+  uint64_t n_events;
+  PodTimeline *timeline;
+} PodExecResult;
+
+/* Errors: INFEASIBLE "deadlock: …" with who waits for whom; UNSUPPORTED, INFEASIBLE from plans. Returns: (transfer full) */
+PodExecResult *pod_exec_run (const PodExecRequest *request, GError **error);
+void pod_exec_result_free (PodExecResult *result);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodExecResult, pod_exec_result_free)

@@ -1,0 +1,441 @@
+#include "exec/fold.h"
+
+#include <string.h>
+
+/* Colours while they are refined. Items are dense: ranks, then the groups of each communicator, then the links in use. */
+typedef struct
+{
+  const PodProgram *program;
+  const GArray *routes; /* PodRoute */
+  uint32_t n_comms;
+  uint32_t *first_group;  /* [n_comms + 1] */
+  uint32_t n_groups;
+  uint32_t n_links;
+  uint32_t *link_index;   /* real link -> index in use, UINT32_MAX none */
+  uint32_t *real_link;
+  uint32_t *rank_color;
+  uint32_t *group_color;
+  uint32_t *link_color;
+  uint64_t *signature;    /* scratch, as long as the longest */
+} Coloring;
+
+/* splitmix64's finaliser (Steele, Lea, Flood 2014): mixes 64 bits well enough that equal sums mean equal multisets. */
+static uint64_t
+mix (uint64_t x)
+{
+  x += UINT64_C (0x9e3779b97f4a7c15);
+  x = (x ^ (x >> 30)) * UINT64_C (0xbf58476d1ce4e5b9);
+  x = (x ^ (x >> 27)) * UINT64_C (0x94d049bb133111eb);
+  return x ^ (x >> 31);
+}
+
+static uint64_t
+bits_of (double value)
+{
+  uint64_t bits;
+
+  memcpy (&bits, &value, sizeof bits);
+  return bits;
+}
+
+static const PodCommunicator *
+comm_at (const PodProgram *program, uint32_t index)
+{
+  return g_ptr_array_index (program->communicators, index);
+}
+
+static const PodRoute *
+route_at (const GArray *routes, guint index)
+{
+  return &g_array_index (routes, PodRoute, index);
+}
+
+/* Renumbers signatures to colours in order of first appearance; returns how many there are. O(n). */
+static uint32_t
+recolor (const uint64_t *signature, uint32_t n, uint32_t *color)
+{
+  size_t n_slots = 16;
+  g_autofree uint64_t *keys = NULL;
+  g_autofree uint32_t *values = NULL;
+  uint32_t n_colors = 0;
+
+  while (n_slots < 2 * (size_t) n)
+    n_slots *= 2;
+  keys = g_new (uint64_t, n_slots);
+  values = g_new (uint32_t, n_slots);
+  memset (values, 0xff, n_slots * sizeof *values);
+  for (uint32_t i = 0; i < n; i++)
+    {
+      size_t slot = mix (signature[i]) & (n_slots - 1);
+
+      while (values[slot] != UINT32_MAX && keys[slot] != signature[i])
+        slot = (slot + 1) & (n_slots - 1);
+      if (values[slot] == UINT32_MAX)
+        {
+          keys[slot] = signature[i];
+          values[slot] = n_colors++;
+        }
+      color[i] = values[slot];
+    }
+  return n_colors;
+}
+
+static uint32_t
+refine_links (Coloring *c)
+{
+  for (uint32_t l = 0; l < c->n_links; l++)
+    c->signature[l] = mix (c->link_color[l]);
+  for (guint r = 0; r < c->routes->len; r++)
+    {
+      const PodRoute *route = route_at (c->routes, r);
+
+      for (uint32_t g = 0; g < route->n_plans; g++)
+        {
+          const PodPlan *plan = route->plans[g];
+          const uint64_t key = mix (((uint64_t) r << 32) + c->group_color[c->first_group[route->comm] + g]);
+
+          for (uint32_t i = 0; i < plan->n_entries; i++)
+            c->signature[c->link_index[plan->entries[i].link]] += mix (key ^ plan->entries[i].share_q32);
+        }
+    }
+  return recolor (c->signature, c->n_links, c->link_color);
+}
+
+static uint32_t
+refine_groups (Coloring *c)
+{
+  for (uint32_t k = 0; k < c->n_comms; k++)
+    {
+      const PodCommunicator *comm = comm_at (c->program, k);
+
+      for (uint32_t g = 0; g < comm->n_groups; g++)
+        {
+          uint64_t sum = mix (c->group_color[c->first_group[k] + g]);
+
+          for (uint32_t i = 0; i < comm->group_size; i++)
+            sum += mix (UINT64_C (0x51ed2701) ^ mix (c->rank_color[comm->members[(size_t) g * comm->group_size + i]]));
+          c->signature[c->first_group[k] + g] = sum;
+        }
+    }
+  for (guint r = 0; r < c->routes->len; r++)
+    {
+      const PodRoute *route = route_at (c->routes, r);
+
+      for (uint32_t g = 0; g < route->n_plans; g++)
+        {
+          const PodPlan *plan = route->plans[g];
+          uint64_t sum = mix (bits_of (plan->busiest_ratio) + (uint64_t) plan->latency_ps);
+
+          for (uint32_t i = 0; i < plan->n_entries; i++)
+            sum += mix (mix (((uint64_t) r << 32) + c->link_color[c->link_index[plan->entries[i].link]]) ^ plan->entries[i].share_q32);
+          c->signature[c->first_group[route->comm] + g] += sum;
+        }
+    }
+  return recolor (c->signature, c->n_groups, c->group_color);
+}
+
+static uint32_t
+refine_ranks (Coloring *c)
+{
+  for (uint32_t rank = 0; rank < c->program->n_ranks; rank++)
+    {
+      uint64_t sum = mix (c->rank_color[rank]);
+
+      for (uint32_t k = 0; k < c->n_comms; k++)
+        {
+          uint32_t group = comm_at (c->program, k)->group_of_rank[rank];
+
+          if (group != UINT32_MAX)
+            sum += mix (((uint64_t) (k + 1) << 32) + c->group_color[c->first_group[k] + group]);
+        }
+      c->signature[rank] = sum;
+    }
+  return recolor (c->signature, c->program->n_ranks, c->rank_color);
+}
+
+static void
+color_initially (Coloring *c, const PodTopology *topology, PodFidelity fidelity, bool is_identity)
+{
+  for (uint32_t rank = 0; rank < c->program->n_ranks; rank++)
+    c->rank_color[rank] = is_identity ? rank : c->program->class_of_rank[rank];
+  for (uint32_t k = 0; k < c->n_comms; k++)
+    for (uint32_t g = c->first_group[k]; g < c->first_group[k + 1]; g++)
+      c->group_color[g] = is_identity ? g : k;
+  for (uint32_t l = 0; l < c->n_links; l++)
+    c->signature[l] = bits_of (pod_collective_link_rate (topology, fidelity, c->real_link[l]));
+  if (!is_identity)
+    recolor (c->signature, c->n_links, c->link_color);
+  else
+    for (uint32_t l = 0; l < c->n_links; l++)
+      c->link_color[l] = l;
+}
+
+static void
+refine (Coloring *c)
+{
+  uint32_t n_before = 0;
+
+  for (;;)
+    {
+      uint32_t n = refine_links (c);
+
+      n += refine_groups (c);
+      n += refine_ranks (c);
+      if (n == n_before)
+        return;
+      n_before = n;
+    }
+}
+
+static void
+coloring_init (Coloring *c, const PodTopology *topology, const PodProgram *program, const GArray *routes)
+{
+  GArray *links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+
+  *c = (Coloring){ .program = program, .routes = routes, .n_comms = program->communicators->len };
+  c->first_group = g_new0 (uint32_t, c->n_comms + 1);
+  for (uint32_t k = 0; k < c->n_comms; k++)
+    c->first_group[k + 1] = c->first_group[k] + comm_at (program, k)->n_groups;
+  c->n_groups = c->first_group[c->n_comms];
+  c->link_index = g_new (uint32_t, topology->n_links + 1);
+  memset (c->link_index, 0xff, (topology->n_links + 1) * sizeof *c->link_index);
+  for (guint r = 0; r < routes->len; r++)
+    for (uint32_t g = 0; g < route_at (routes, r)->n_plans; g++)
+      {
+        const PodPlan *plan = route_at (routes, r)->plans[g];
+
+        for (uint32_t i = 0; i < plan->n_entries; i++)
+          if (c->link_index[plan->entries[i].link] == UINT32_MAX)
+            {
+              c->link_index[plan->entries[i].link] = links->len;
+              g_array_append_val (links, plan->entries[i].link);
+            }
+      }
+  c->n_links = links->len;
+  c->real_link = (uint32_t *) g_array_free (links, FALSE);
+  c->rank_color = g_new (uint32_t, program->n_ranks);
+  c->group_color = g_new (uint32_t, c->n_groups + 1);
+  c->link_color = g_new (uint32_t, c->n_links + 1);
+  c->signature = g_new (uint64_t, MAX (MAX (program->n_ranks, c->n_groups), c->n_links) + 1);
+}
+
+static void
+coloring_clear (Coloring *c)
+{
+  g_free (c->first_group);
+  g_free (c->link_index);
+  g_free (c->real_link);
+  g_free (c->rank_color);
+  g_free (c->group_color);
+  g_free (c->link_color);
+  g_free (c->signature);
+}
+
+/* One rank stands for each colour: the first. */
+static void
+represent_ranks (PodFold *fold, const Coloring *c)
+{
+  const uint32_t n = c->program->n_ranks;
+
+  fold->rank = g_new (uint32_t, n);
+  fold->n_like = g_new0 (uint32_t, n);
+  fold->class_of = g_new (uint32_t, n);
+  fold->index_of_rank = g_new (uint32_t, n);
+  for (uint32_t rank = 0; rank < n; rank++)
+    {
+      uint32_t color = c->rank_color[rank]; /* colours appear in order */
+
+      if (color == fold->n_ranks)
+        {
+          fold->rank[color] = rank;
+          fold->class_of[color] = c->program->class_of_rank[rank];
+          fold->n_ranks++;
+        }
+      fold->n_like[color]++;
+      fold->index_of_rank[rank] = color;
+    }
+}
+
+static void
+represent_groups (PodFold *fold, const Coloring *c, uint32_t **color_of_group)
+{
+  fold->n_comms = c->n_comms;
+  fold->n_groups = g_new0 (uint32_t, c->n_comms + 1);
+  fold->group_of = g_new0 (uint32_t *, c->n_comms + 1);
+  fold->n_expected = g_new0 (uint32_t *, c->n_comms + 1);
+  for (uint32_t k = 0; k < c->n_comms; k++)
+    {
+      const PodCommunicator *comm = comm_at (c->program, k);
+      g_autofree uint64_t *wide = g_new (uint64_t, comm->n_groups);
+
+      for (uint32_t g = 0; g < comm->n_groups; g++)
+        wide[g] = c->group_color[c->first_group[k] + g];
+      color_of_group[k] = g_new (uint32_t, comm->n_groups);
+      fold->n_groups[k] = recolor (wide, comm->n_groups, color_of_group[k]);
+      fold->group_of[k] = g_new (uint32_t, fold->n_ranks);
+      fold->n_expected[k] = g_new0 (uint32_t, fold->n_groups[k]);
+      for (uint32_t i = 0; i < fold->n_ranks; i++)
+        {
+          uint32_t group = comm->group_of_rank[fold->rank[i]];
+
+          fold->group_of[k][i] = group == UINT32_MAX ? UINT32_MAX : color_of_group[k][group];
+          if (group != UINT32_MAX)
+            fold->n_expected[k][color_of_group[k][group]]++;
+        }
+    }
+}
+
+/* Shares of a route's groups summed by (group colour, link colour), on the link that stands for its colour. */
+static void
+fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *color_of_group, const bool *is_standing, const double *capacity,
+            uint32_t *where, double *load)
+{
+  const PodRoute *route = route_at (c->routes, r);
+  const uint32_t n_colors = fold->n_groups[route->comm];
+  g_autofree bool *is_seen = g_new0 (bool, n_colors);
+
+  fold->paths[r] = g_new0 (PodFoldedPath, n_colors);
+  memset (load, 0, c->n_links * sizeof *load);
+  for (uint32_t g = 0; g < route->n_plans; g++)
+    for (uint32_t i = 0; i < route->plans[g]->n_entries; i++)
+      load[c->link_index[route->plans[g]->entries[i].link]] += (double) route->plans[g]->entries[i].share_q32 / 4294967296.0;
+
+  for (uint32_t color = 0; color < n_colors; color++)
+    {
+      PodFoldedPath *path = &fold->paths[r][color];
+      g_autoptr (GArray) entries = g_array_new (FALSE, FALSE, sizeof (PodPathEntry));
+
+      /* groups of a colour are few in a folded run and one in an unfolded run: their list is walked, not all groups */
+      for (uint32_t g = color_of_group[route->n_plans + color]; g != UINT32_MAX; g = color_of_group[route->n_plans + n_colors + g])
+        {
+          const PodPlan *plan = route->plans[g];
+
+          for (uint32_t i = 0; i < plan->n_entries; i++)
+            {
+              uint32_t link = c->link_index[plan->entries[i].link];
+              uint32_t to = c->link_color[link];
+
+              if (!is_seen[color])
+                path->analytic_s_per_byte = MAX (path->analytic_s_per_byte, load[link] / capacity[to]);
+              if (!is_standing[link])
+                continue;
+              if (where[to] == UINT32_MAX)
+                {
+                  PodPathEntry entry = { .link = to };
+
+                  where[to] = entries->len;
+                  g_array_append_val (entries, entry);
+                }
+              g_array_index (entries, PodPathEntry, where[to]).share_q32 += plan->entries[i].share_q32;
+            }
+          if (!is_seen[color])
+            path->group = g;
+          is_seen[color] = true;
+        }
+      for (guint i = 0; i < entries->len; i++)
+        where[g_array_index (entries, PodPathEntry, i).link] = UINT32_MAX;
+      path->n_entries = entries->len;
+      path->entries = (PodPathEntry *) g_array_free (g_steal_pointer (&entries), FALSE);
+    }
+}
+
+/* Appends, behind the colours of n groups, the head of each colour's list of groups and the next group of each group. */
+static uint32_t *
+list_groups (const uint32_t *color_of_group, uint32_t n_groups, uint32_t n_colors)
+{
+  uint32_t *lists = g_new (uint32_t, 2 * (size_t) n_groups + n_colors);
+
+  memcpy (lists, color_of_group, n_groups * sizeof *lists);
+  memset (lists + n_groups, 0xff, ((size_t) n_groups + n_colors) * sizeof *lists);
+  for (uint32_t g = n_groups; g-- > 0;)
+    {
+      uint32_t *head = &lists[n_groups + color_of_group[g]];
+
+      lists[n_groups + n_colors + g] = *head;
+      *head = g;
+    }
+  return lists;
+}
+
+static void
+represent_links (PodFold *fold, const Coloring *c, const PodTopology *topology, PodFidelity fidelity, bool *is_standing)
+{
+  fold->capacity = g_new (double, c->n_links + 1);
+  fold->link = g_new (uint32_t, c->n_links + 1);
+  for (uint32_t l = 0; l < c->n_links; l++)
+    if (c->link_color[l] == fold->n_links)
+      {
+        fold->link[fold->n_links] = c->real_link[l];
+        fold->capacity[fold->n_links++] = pod_collective_link_rate (topology, fidelity, c->real_link[l]);
+        is_standing[l] = true;
+      }
+}
+
+PodFold *
+pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgram *program, const GArray *routes, bool is_identity)
+{
+  PodFold *fold = g_new0 (PodFold, 1);
+  Coloring c;
+  g_autofree bool *is_standing = NULL;
+  g_autofree uint32_t *where = NULL;
+  g_autofree double *load = NULL;
+  g_autofree uint32_t **color_of_group = NULL;
+
+  coloring_init (&c, topology, program, routes);
+  is_standing = g_new0 (bool, c.n_links + 1);
+  where = g_new (uint32_t, c.n_links + 1);
+  memset (where, 0xff, (c.n_links + 1) * sizeof *where);
+  load = g_new (double, c.n_links + 1);
+  color_of_group = g_new0 (uint32_t *, c.n_comms + 1);
+  color_initially (&c, topology, fidelity, is_identity);
+  if (!is_identity)
+    refine (&c);
+  represent_ranks (fold, &c);
+  represent_groups (fold, &c, color_of_group);
+  represent_links (fold, &c, topology, fidelity, is_standing);
+  fold->n_routes = routes->len;
+  fold->paths = g_new0 (PodFoldedPath *, routes->len + 1);
+  fold->comm_of_route = g_new0 (uint32_t, routes->len + 1);
+  for (uint32_t r = 0; r < routes->len; r++)
+    {
+      const PodRoute *route = route_at (routes, r);
+      g_autofree uint32_t *lists = list_groups (color_of_group[route->comm], route->n_plans, fold->n_groups[route->comm]);
+
+      fold->comm_of_route[r] = route->comm;
+      fold_route (fold, &c, r, lists, is_standing, fold->capacity, where, load);
+    }
+  for (uint32_t k = 0; k < c.n_comms; k++)
+    g_free (color_of_group[k]);
+  coloring_clear (&c);
+  return fold;
+}
+
+void
+pod_fold_free (PodFold *fold)
+{
+  if (fold == NULL)
+    return;
+  for (uint32_t k = 0; k < fold->n_comms; k++)
+    {
+      g_free (fold->group_of[k]);
+      g_free (fold->n_expected[k]);
+    }
+  for (uint32_t r = 0; r < fold->n_routes; r++)
+    {
+      for (uint32_t color = 0; color < fold->n_groups[fold->comm_of_route[r]]; color++)
+        g_free (fold->paths[r][color].entries);
+      g_free (fold->paths[r]);
+    }
+  g_free (fold->comm_of_route);
+  g_free (fold->rank);
+  g_free (fold->n_like);
+  g_free (fold->class_of);
+  g_free (fold->index_of_rank);
+  g_free (fold->capacity);
+  g_free (fold->link);
+  g_free (fold->n_groups);
+  g_free (fold->group_of);
+  g_free (fold->n_expected);
+  g_free (fold->paths);
+  g_free (fold);
+}

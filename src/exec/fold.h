@@ -1,0 +1,52 @@
+#pragma once
+
+#include "collective/collective.h"
+#include "parallel/program.h"
+
+/* Which ranks, groups and links behave alike. The coarsest stable colouring of (ranks, groups, links): two ranks of a colour
+ * run the same class and belong to groups of the same colours; two groups of a colour load links of the same colours with
+ * the same shares; two links of a colour have one capacity and carry the same groups. By induction over events, members of
+ * a colour do the same at the same time, so one of each is run, and rates are the same whether solved on links or on
+ * colours with summed shares (network.h). Unfolded is the identity colouring: the same code runs both. */
+
+/* How the groups of one communicator do one kind of collective. */
+typedef struct
+{
+  uint32_t comm;
+  PodCollectiveKind kind;
+  const char *algorithm;
+  PodPlan **plans;        /* one a group (owned); all the same pointer when the fidelity needs no links */
+  uint32_t n_plans;
+} PodRoute;
+
+typedef struct
+{
+  uint32_t n_entries;
+  PodPathEntry *entries;  /* (owned) links are link colours */
+  double analytic_s_per_byte;
+  uint32_t group;         /* a group of the colour, whose plan gives ratio and latency */
+} PodFoldedPath;
+
+typedef struct
+{
+  uint32_t n_ranks;        /* represented */
+  uint32_t *rank;          /* the real rank that stands for each */
+  uint32_t *n_like;        /* how many it stands for */
+  uint32_t *class_of;      /* of each represented rank */
+  uint32_t *index_of_rank; /* real rank -> represented index */
+  uint32_t n_links;        /* link colours in use */
+  double *capacity;        /* bytes/s of each */
+  uint32_t *link;          /* a real link of each */
+  uint32_t n_comms;
+  uint32_t *n_groups;      /* group colours of each communicator */
+  uint32_t **group_of;     /* [comm][represented rank] -> group colour, UINT32_MAX none */
+  uint32_t **n_expected;   /* [comm][group colour] -> represented members */
+  uint32_t n_routes;
+  uint32_t *comm_of_route;
+  PodFoldedPath **paths;   /* [route][group colour] (owned) */
+} PodFold;
+
+/* @routes: all that the program uses. @is_identity: no folding. O((ranks + path entries) x rounds). */
+PodFold *pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgram *program, const GArray *routes, bool is_identity);
+void pod_fold_free (PodFold *fold);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodFold, pod_fold_free)

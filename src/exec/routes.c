@@ -1,0 +1,224 @@
+#include "base/units.h"
+#include "exec/exec-private.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Plans every collective of a program: the algorithm is chosen for the first group and holds for all. */
+
+static void
+use_clear (void *data)
+{
+  g_free (((PodCollectiveUse *) data)->explain);
+}
+
+static void
+route_clear (void *data)
+{
+  PodRoute *route = data;
+
+  for (uint32_t g = 0; g < route->n_plans; g++)
+    if (g == 0 || route->plans[g] != route->plans[0])
+      pod_plan_free (route->plans[g]);
+  g_free (route->plans);
+}
+
+static bool
+plan_groups (const PodExecRequest *request, PodRoute *route, uint64_t bytes, PodPlan *first, GError **error)
+{
+  const PodCommunicator *comm = g_ptr_array_index (request->program->communicators, route->comm);
+
+  route->algorithm = first->algorithm;
+  route->n_plans = comm->n_groups;
+  route->plans = g_new0 (PodPlan *, comm->n_groups);
+  route->plans[0] = first;
+  if (request->fidelity == POD_FIDELITY_BOOK) /* priced by V/W: no links */
+    {
+      first->n_entries = 0;
+      for (uint32_t g = 1; g < comm->n_groups; g++)
+        route->plans[g] = first;
+      return true;
+    }
+  for (uint32_t g = 1; g < comm->n_groups; g++)
+    {
+      PodGroup group;
+
+      pod_communicator_group (comm, g, &group);
+      route->plans[g] = pod_collective_plan (request->topology, request->fidelity, &group, route->kind, bytes, first->algorithm, error);
+      if (route->plans[g] == NULL)
+        {
+          g_prefix_error (error, "%s group %u: ", comm->name, g);
+          route->n_plans = g;
+          return false;
+        }
+    }
+  return true;
+}
+
+/* The route of (communicator, kind, algorithm): found, or planned for all groups. */
+static bool
+find_route (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, PodPlan *plan, uint32_t *out, GError **error)
+{
+  PodRoute route = { .comm = op->comm, .kind = op->collective };
+
+  for (guint r = 0; r < routes->routes->len; r++)
+    {
+      const PodRoute *known = &g_array_index (routes->routes, PodRoute, r);
+
+      if (known->comm == op->comm && known->kind == op->collective && strcmp (known->algorithm, plan->algorithm) == 0)
+        {
+          pod_plan_free (plan);
+          *out = r;
+          return true;
+        }
+    }
+  *out = routes->routes->len;
+  if (!plan_groups (request, &route, op->bytes, plan, error))
+    {
+      route_clear (&route);
+      return false;
+    }
+  g_array_append_val (routes->routes, route);
+  return true;
+}
+
+static bool
+add_use (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, GError **error)
+{
+  const PodCommunicator *comm = g_ptr_array_index (request->program->communicators, op->comm);
+  PodCollectiveUse use = { .comm = comm->name, .axis = comm->axis, .kind = op->collective, .bytes = op->bytes, .group_size = comm->group_size };
+  PodGroup group;
+  PodPlan *plan;
+  uint32_t route;
+  int64_t book_ps;
+
+  pod_communicator_group (comm, 0, &group);
+  plan = pod_collective_plan (request->topology, request->fidelity, &group, op->collective, op->bytes, request->algorithm, error);
+  if (plan == NULL && request->algorithm != NULL)
+    {
+      g_clear_error (error); /* a forced algorithm holds where it fits */
+      plan = pod_collective_plan (request->topology, request->fidelity, &group, op->collective, op->bytes, NULL, error);
+    }
+  if (plan == NULL)
+    {
+      g_prefix_error (error, "%s: ", comm->name);
+      return false;
+    }
+  use.algorithm = plan->algorithm;
+  use.alone_s = pod_plan_time (request->topology, request->fidelity, plan, op->bytes);
+  use.busiest_bytes = (double) op->bytes * plan->busiest_ratio;
+  use.explain = g_strdup (plan->explain);
+  if (!pod_seconds_to_ps (use.alone_s, &book_ps))
+    book_ps = INT64_MAX / 4;
+  if (!find_route (request, routes, op, plan, &route, error))
+    {
+      g_free (use.explain);
+      return false;
+    }
+  g_array_append_val (routes->uses, use);
+  g_array_append_val (routes->use_routes, route);
+  g_array_append_val (routes->use_book_ps, book_ps);
+  return true;
+}
+
+PodRoutes *
+pod_routes_new (const PodExecRequest *request, GError **error)
+{
+  const PodProgram *program = request->program;
+  g_autoptr (PodRoutes) routes = g_new0 (PodRoutes, 1);
+
+  routes->routes = g_array_new (FALSE, FALSE, sizeof (PodRoute));
+  g_array_set_clear_func (routes->routes, route_clear);
+  routes->uses = g_array_new (FALSE, FALSE, sizeof (PodCollectiveUse));
+  g_array_set_clear_func (routes->uses, use_clear);
+  routes->use_routes = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  routes->use_book_ps = g_array_new (FALSE, FALSE, sizeof (int64_t));
+  routes->use_of_op = g_new (uint32_t, program->ops->len + 1);
+  for (guint i = 0; i < program->ops->len; i++)
+    {
+      const PodOp *op = &g_array_index (program->ops, PodOp, i);
+      guint u = 0;
+
+      routes->use_of_op[i] = UINT32_MAX;
+      if (op->kind != POD_OP_COLLECTIVE)
+        continue;
+      for (u = 0; u < routes->uses->len; u++) /* few: a dozen distinct collectives in a program */
+        {
+          const PodRoute *route = &g_array_index (routes->routes, PodRoute, g_array_index (routes->use_routes, uint32_t, u));
+
+          if (route->comm == op->comm && route->kind == op->collective && g_array_index (routes->uses, PodCollectiveUse, u).bytes == op->bytes)
+            break;
+        }
+      if (u == routes->uses->len && !add_use (request, routes, op, error))
+        return NULL;
+      routes->use_of_op[i] = u;
+    }
+  return g_steal_pointer (&routes);
+}
+
+void
+pod_routes_free (PodRoutes *routes)
+{
+  if (routes == NULL)
+    return;
+  g_clear_pointer (&routes->routes, g_array_unref);
+  g_clear_pointer (&routes->uses, g_array_unref);
+  g_clear_pointer (&routes->use_routes, g_array_unref);
+  g_clear_pointer (&routes->use_book_ps, g_array_unref);
+  g_free (routes->use_of_op);
+  g_free (routes);
+}
+
+/* A step is never shorter than one rank's kernels at the ideal, nor than the bytes of its busiest stream of collectives at
+ * nominal link rates with no latency. At fidelity book both are the book's. */
+int64_t
+pod_exec_lower_bound (const PodExecRequest *request, const PodRoutes *routes)
+{
+  const PodProgram *program = request->program;
+  const PodFidelity fidelity = request->fidelity == POD_FIDELITY_BOOK ? POD_FIDELITY_BOOK : POD_FIDELITY_IDEAL;
+  g_autofree double *kernel_s = g_new (double, program->kernels->len + 1);
+  g_autofree double *use_s = g_new (double, routes->uses->len + 1);
+  double bound_s = 0;
+
+  for (guint k = 0; k < program->kernels->len; k++)
+    {
+      PodKernelTime time;
+
+      pod_kernel_time (request->topology->chip, fidelity, &g_array_index (program->kernels, PodKernel, k), &time);
+      kernel_s[k] = time.time_s;
+    }
+  for (guint u = 0; u < routes->uses->len; u++)
+    {
+      const PodRoute *route = &g_array_index (routes->routes, PodRoute, g_array_index (routes->use_routes, uint32_t, u));
+      const PodPlan *plan = route->plans[0];
+      const double bytes = (double) g_array_index (routes->uses, PodCollectiveUse, u).bytes * plan->busiest_ratio;
+
+      use_s[u] = fidelity == POD_FIDELITY_BOOK ? (double) g_array_index (routes->use_book_ps, int64_t, u) / 1e12 : 0;
+      for (uint32_t i = 0; i < plan->n_entries; i++)
+        use_s[u] = MAX (use_s[u], bytes * (double) plan->entries[i].share_q32 / 4294967296.0
+                                    / pod_collective_link_rate (request->topology, fidelity, plan->entries[i].link));
+    }
+  for (guint c = 0; c < program->classes->len; c++)
+    {
+      const PodProgramClass *class = g_ptr_array_index (program->classes, c);
+      g_autofree uint32_t *n_runs = g_new0 (uint32_t, program->blocks->len);
+      double stream_s[POD_N_STREAMS] = { 0 };
+
+      for (guint i = 0; i < class->steps->len; i++)
+        n_runs[g_array_index (class->steps, PodOpStep, i).block]++;
+      for (guint b = 0; b < program->blocks->len; b++)
+        {
+          const PodOpBlock *block = &g_array_index (program->blocks, PodOpBlock, b);
+
+          for (uint32_t i = block->first_op; n_runs[b] > 0 && i < block->first_op + block->n_ops; i++)
+            {
+              const PodOp *op = &g_array_index (program->ops, PodOp, i);
+
+              stream_s[op->stream] += n_runs[b] * (op->kind == POD_OP_COMPUTE ? kernel_s[op->kernel] : use_s[routes->use_of_op[i]]);
+            }
+        }
+      for (unsigned s = 0; s < POD_N_STREAMS; s++)
+        bound_s = MAX (bound_s, stream_s[s]);
+    }
+  return (int64_t) floor (bound_s * 1e12);
+}

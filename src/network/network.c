@@ -1,0 +1,330 @@
+#include "network/network.h"
+
+#include "network/network-private.h"
+
+/* A transfer waits for its latency, then has bytes on its links, then is done. Each of its events
+ * carries the generation of its slot at that time: a later rate or another transfer in the slot
+ * makes it stale. */
+
+enum
+{
+  TRANSFER_PRIORITY = 128,
+  SOLVE_PRIORITY = 255, /* after all starts and ends of the instant */
+};
+
+#define MAX_PS INT64_C (9200000000000000000)
+
+PodNetwork *
+pod_network_new (PodNetworkMode mode, PodEventQueue *queue, uint32_t event_kind, uint32_t n_links,
+                 const double *capacity_bytes_per_s, PodTransferDone done, void *context)
+{
+  g_return_val_if_fail (queue != NULL && done != NULL, NULL);
+  g_return_val_if_fail (n_links == 0 || capacity_bytes_per_s != NULL, NULL);
+
+  PodNetwork *network = g_new0 (PodNetwork, 1);
+  network->mode = mode;
+  network->queue = queue;
+  network->event_kind = event_kind;
+  pod_bundles_init (&network->bundles, n_links, capacity_bytes_per_s);
+  network->done = done;
+  network->context = context;
+  network->first_free = POD_NO_INDEX;
+  if (mode == POD_NETWORK_FLOW)
+    pod_flow_init (&network->flow, n_links);
+  return network;
+}
+
+void
+pod_network_free (PodNetwork *network)
+{
+  if (network == NULL)
+    return;
+  if (network->mode == POD_NETWORK_FLOW)
+    pod_flow_clear (&network->flow);
+  pod_bundles_clear (&network->bundles);
+  g_free (network->transfers);
+  g_free (network);
+}
+
+static uint32_t
+take_slot (PodNetwork *network)
+{
+  uint32_t index = network->first_free;
+
+  if (index != POD_NO_INDEX)
+    {
+      network->first_free = network->transfers[index].next_free;
+      return index;
+    }
+  if (network->n_transfers == network->n_transfers_allocated)
+    {
+      network->n_transfers_allocated = MAX (64, 2 * network->n_transfers_allocated);
+      network->transfers
+          = g_renew (PodTransfer, network->transfers, network->n_transfers_allocated);
+    }
+  index = network->n_transfers++;
+  network->transfers[index] = (PodTransfer){ .generation = 0 };
+  return index;
+}
+
+/* Work over rate, rounded up: at the end nothing is left. */
+static int64_t
+time_for_work (PodU128 work, uint64_t rate)
+{
+  PodU128 ps = work / rate + (work % rate != 0);
+
+  g_assert (ps < MAX_PS);
+  return (int64_t) ps;
+}
+
+/* For paths without links, and for all in analytic mode. At least 1 ps when it is not nothing. */
+static int64_t
+fixed_time (uint64_t bytes, double s_per_byte)
+{
+  int64_t ps = 0;
+  double s = (double) bytes * s_per_byte;
+  bool is_on_clock = pod_seconds_to_ps (s, &ps);
+
+  g_assert (is_on_clock && s >= 0);
+  return s > 0 && ps == 0 ? 1 : ps;
+}
+
+static void
+schedule (PodNetwork *network, uint32_t index, int64_t delay_ps)
+{
+  int64_t now_ps = pod_event_queue_now (network->queue);
+  PodTransfer *transfer = &network->transfers[index];
+
+  g_assert (delay_ps >= 0 && delay_ps < MAX_PS - now_ps);
+  transfer->generation++;
+  pod_event_queue_push (network->queue, now_ps + delay_ps, TRANSFER_PRIORITY, network->event_kind,
+                        index, transfer->generation);
+}
+
+static void
+schedule_solve (PodNetwork *network)
+{
+  PodFlow *flow = &network->flow;
+
+  if (flow->n_dirty == 0 || flow->is_solve_pending)
+    return;
+  flow->is_solve_pending = true;
+  pod_event_queue_push (network->queue, pod_event_queue_now (network->queue), SOLVE_PRIORITY,
+                        network->event_kind + 1, 0, 0);
+}
+
+static void
+change_meters (PodNetwork *network, const PodTransfer *transfer, uint64_t new_rate)
+{
+  int64_t now_ps = pod_event_queue_now (network->queue);
+
+  for (uint32_t i = transfer->first_node; i != POD_NO_INDEX;)
+    {
+      const PodNode *node = &network->bundles.nodes[i];
+      pod_link_meter_change (&network->bundles.bundles[node->bundle].meter, now_ps, node->share_q32,
+                             transfer->rate, new_rate);
+      i = node->next_of_transfer;
+    }
+}
+
+void
+pod_network_set_rate (PodNetwork *network, uint32_t index, uint64_t rate)
+{
+  PodTransfer *transfer = &network->transfers[index];
+  int64_t now_ps = pod_event_queue_now (network->queue);
+
+  transfer->work_left -= (PodU128) transfer->rate * (uint64_t) (now_ps - transfer->since_ps);
+  transfer->since_ps = now_ps;
+  change_meters (network, transfer, rate);
+  transfer->rate = rate;
+  schedule (network, index, time_for_work (transfer->work_left, rate));
+}
+
+/* The rate that fills the time that analytic mode gives, for the meters alone. */
+static void
+begin_analytic (PodNetwork *network, uint32_t index)
+{
+  PodTransfer *transfer = &network->transfers[index];
+  int64_t ps = MAX (1, fixed_time (transfer->bytes, transfer->analytic_s_per_byte));
+  PodU128 rate = transfer->work_left / (uint64_t) ps;
+
+  rate = rate > UINT64_MAX ? UINT64_MAX : rate;
+  change_meters (network, transfer, (uint64_t) rate);
+  transfer->rate = (uint64_t) rate;
+  schedule (network, index, ps);
+}
+
+static void
+begin_bytes (PodNetwork *network, uint32_t index)
+{
+  PodTransfer *transfer = &network->transfers[index];
+
+  transfer->phase = POD_PHASE_BYTES;
+  transfer->serial = ++network->n_entered;
+  transfer->work_left = (PodU128) transfer->bytes * POD_WORK_PER_BYTE;
+  transfer->since_ps = pod_event_queue_now (network->queue);
+  transfer->rate = 0;
+  pod_bundles_enter (network, index);
+  if (network->mode == POD_NETWORK_ANALYTIC)
+    begin_analytic (network, index);
+  else
+    schedule_solve (network);
+}
+
+void
+pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t n_entries,
+                   uint64_t bytes, int64_t latency_ps, double analytic_s_per_byte, uint32_t tag)
+{
+  g_return_if_fail (n_entries == 0 || path != NULL);
+  g_return_if_fail (latency_ps >= 0 && latency_ps < MAX_PS);
+
+  uint32_t index = take_slot (network);
+  PodTransfer *transfer = &network->transfers[index];
+  transfer->path = path;
+  transfer->n_entries = n_entries;
+  transfer->tag = tag;
+  transfer->bytes = bytes;
+  transfer->analytic_s_per_byte = analytic_s_per_byte;
+  network->n_active++;
+  if (n_entries == 0 || bytes == 0)
+    {
+      int64_t ps = fixed_time (bytes, n_entries == 0 ? analytic_s_per_byte : 0);
+      g_assert (ps < MAX_PS - latency_ps);
+      transfer->phase = POD_PHASE_FIXED;
+      schedule (network, index, latency_ps + ps);
+    }
+  else if (latency_ps > 0)
+    {
+      transfer->phase = POD_PHASE_LATENCY;
+      schedule (network, index, latency_ps);
+    }
+  else
+    begin_bytes (network, index);
+}
+
+/* The last picosecond is mostly not used up: what was counted too much goes back, so that the
+ * meters show the bytes. */
+static void
+leave_links (PodNetwork *network, uint32_t index)
+{
+  const PodTransfer *transfer = &network->transfers[index];
+  int64_t now_ps = pod_event_queue_now (network->queue);
+  PodI128 counted = (PodI128) transfer->rate * (now_ps - transfer->since_ps);
+  PodI128 too_much = counted - (PodI128) transfer->work_left;
+
+  change_meters (network, transfer, 0);
+  for (uint32_t i = transfer->first_node; i != POD_NO_INDEX && too_much != 0;)
+    {
+      const PodNode *node = &network->bundles.nodes[i];
+      pod_link_meter_correct (&network->bundles.bundles[node->bundle].meter, node->share_q32,
+                              too_much);
+      i = node->next_of_transfer;
+    }
+  pod_bundles_leave (network, index);
+  if (network->mode == POD_NETWORK_FLOW)
+    schedule_solve (network);
+}
+
+static void
+end_transfer (PodNetwork *network, uint32_t index)
+{
+  PodTransfer *transfer = &network->transfers[index];
+  uint32_t tag = transfer->tag;
+
+  if (transfer->phase == POD_PHASE_BYTES)
+    leave_links (network, index);
+  transfer->phase = POD_PHASE_FREE;
+  transfer->generation++;
+  transfer->next_free = network->first_free;
+  network->first_free = index;
+  network->n_active--;
+  /* Last: it may start transfers, and they may move the pool */
+  network->done (network->context, tag);
+}
+
+void
+pod_network_handle (PodNetwork *network, const PodEvent *event)
+{
+  if (event->kind == network->event_kind + 1)
+    {
+      network->flow.is_solve_pending = false;
+      pod_flow_solve (network);
+      return;
+    }
+  g_assert (event->kind == network->event_kind && event->index < network->n_transfers);
+  const PodTransfer *transfer = &network->transfers[event->index];
+  if (transfer->generation != event->tag)
+    return;
+  if (transfer->phase == POD_PHASE_LATENCY)
+    begin_bytes (network, event->index);
+  else
+    end_transfer (network, event->index);
+}
+
+static const PodLinkMeter *
+meter_of (const PodNetwork *network, uint32_t link)
+{
+  return &network->bundles.bundles[network->bundles.links[link].bundle].meter;
+}
+
+double
+pod_network_link_bytes (const PodNetwork *network, uint32_t link)
+{
+  g_return_val_if_fail (link < network->bundles.n_links, 0);
+
+  return pod_link_meter_bytes (meter_of (network, link), pod_event_queue_now (network->queue));
+}
+
+double
+pod_network_link_rate (const PodNetwork *network, uint32_t link)
+{
+  g_return_val_if_fail (link < network->bundles.n_links, 0);
+
+  return pod_link_meter_rate (meter_of (network, link));
+}
+
+uint32_t
+pod_network_n_active (const PodNetwork *network)
+{
+  return network->n_active;
+}
+
+void
+pod_network_set_full_solve (PodNetwork *network, bool is_full)
+{
+  network->flow.is_full = is_full;
+}
+
+static bool
+check_transfer (const PodNetwork *network, const PodTransfer *transfer)
+{
+  int64_t now_ps = pod_event_queue_now (network->queue);
+
+  if (transfer->phase != POD_PHASE_BYTES)
+    return true;
+  if (transfer->bytes == 0 || transfer->n_entries == 0 || transfer->since_ps > now_ps)
+    return false;
+  if (network->mode == POD_NETWORK_ANALYTIC)
+    return true;
+  /* Moved less than a picosecond's worth too much */
+  PodU128 moved = (PodU128) transfer->rate * (uint64_t) (now_ps - transfer->since_ps);
+  return moved < transfer->work_left + transfer->rate || transfer->rate == 0;
+}
+
+bool
+pod_network_check (const PodNetwork *network)
+{
+  uint32_t n_free = 0;
+
+  for (uint32_t i = network->first_free; i != POD_NO_INDEX; i = network->transfers[i].next_free)
+    if (++n_free > network->n_transfers || network->transfers[i].phase != POD_PHASE_FREE)
+      return false;
+  if (n_free + network->n_active != network->n_transfers)
+    return false;
+  for (uint32_t i = 0; i < network->n_transfers; i++)
+    if (!check_transfer (network, &network->transfers[i]))
+      return false;
+  if (!pod_bundles_check (network))
+    return false;
+  return network->mode != POD_NETWORK_FLOW || pod_flow_check (network);
+}

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "engine/event-queue.h"
+
+/* Transfers on links. A transfer is a sparse vector of (link, share) plus a latency; start it and
+ * be told when it is done. Knows links (a capacity each), no algorithm and no topology: a link here
+ * may stand for one link or a class of equal ones.
+ *
+ *   analytic  duration = latency + bytes x analytic_s_per_byte: no sharing between transfers
+ *   flow      concurrent transfers share each link max-min fairly
+ *
+ * Exactness (why folded and unfolded agree to the picosecond): shares are Q32 integers, rates
+ * integers in 1/256 byte/s, sums are taken in 128 bits and never rounded, so a link loaded by k
+ * equal transfers of share s and a link class loaded by one of share k*s get the same rates. The
+ * state of a transfer (bytes left) is touched only when its own rate changes. */
+
+typedef struct
+{
+  uint32_t link;
+  uint64_t share_q32; /* bytes on it per byte of the transfer, times 2^32; > 0; may exceed 1 */
+} PodPathEntry;
+
+typedef enum
+{
+  POD_NETWORK_ANALYTIC,
+  POD_NETWORK_FLOW,
+} PodNetworkMode;
+
+typedef struct PodNetwork PodNetwork;
+
+/* Called when transfer @tag has ended, in the network's event handler. */
+typedef void (*PodTransferDone) (void *context, uint32_t tag);
+
+/* @capacity: n_links bytes/s (> 0), copied. Events of kind @event_kind and @event_kind + 1 on
+ * @queue belong to the network: the owner of the loop hands them to pod_network_handle. @queue is
+ * borrowed. */
+PodNetwork *pod_network_new (PodNetworkMode mode, PodEventQueue *queue, uint32_t event_kind,
+                             uint32_t n_links, const double *capacity_bytes_per_s,
+                             PodTransferDone done, void *context);
+void pod_network_free (PodNetwork *network);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodNetwork, pod_network_free)
+
+/* Starts a transfer of @bytes (0 is fine: latency alone) now. @path is borrowed and must outlive
+ * the transfer; entries of one link at most once. @analytic_s_per_byte: what analytic mode uses
+ * (largest share/capacity with the standing contention of its own communicator). An empty path
+ * (n_entries 0) takes bytes x analytic_s_per_byte + latency in both modes: fixed costs. Returns
+ * nothing; done(context, tag) comes at the end, never from within start. Ends beyond
+ * 9.2e18 ps are a programmer error (asserts). O(entries). */
+void pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t n_entries,
+                        uint64_t bytes, int64_t latency_ps, double analytic_s_per_byte,
+                        uint32_t tag);
+/* To be called for the network's events. Rates are solved once per instant, after its other events
+ * (priority 255), for the connected components that changed. Ends of one instant come in the order
+ * in which they were scheduled: that of the last change of rate, then that of entering links. */
+void pod_network_handle (PodNetwork *network, const PodEvent *event);
+
+/* Bytes that crossed each link so far (busy integral), for link counters and utilisation. O(1). */
+double pod_network_link_bytes (const PodNetwork *network, uint32_t link);
+/* Rate now on a link, bytes/s, for counters. O(1). */
+double pod_network_link_rate (const PodNetwork *network, uint32_t link);
+uint32_t pod_network_n_active (const PodNetwork *network);
+/* Forces full re-solving on every change (tests compare it with the incremental one: identical
+ * results). */
+void pod_network_set_full_solve (PodNetwork *network, bool is_full);
+bool pod_network_check (const PodNetwork *network);

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "parallel/program.h"
+
+/* Builds blocks: ops are added in issue order, whatever their stream; closing the block sorts them by stream and turns
+ * dependencies between ops into counts. */
+
+typedef struct
+{
+  PodProgram *program;
+  GArray *ops;     /* PodOp of the open block */
+  GArray *edges;   /* what waits for what */
+  GArray *effects; /* buffers that come and go */
+  const char *name;
+} PodBuilder;
+
+#define POD_NO_OP UINT32_MAX
+
+void pod_builder_init (PodBuilder *builder, PodProgram *program);
+void pod_builder_clear (PodBuilder *builder);
+
+void pod_builder_open (PodBuilder *builder, const char *name);
+/* Adds an op; returns its handle in the open block. Strings are copied. */
+uint32_t pod_builder_compute (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, const char *detail, const PodKernel *kernel);
+uint32_t pod_builder_collective (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, PodStream stream, uint32_t comm,
+                                 PodCollectiveKind kind, uint64_t bytes);
+/* @op waits for @on (both of the open block; POD_NO_OP is fine). */
+void pod_builder_depend (PodBuilder *builder, uint32_t op, uint32_t on);
+/* @op waits for all tasks of @stream before this block but the last @but. */
+void pod_builder_depend_before (PodBuilder *builder, uint32_t op, PodStream stream, int32_t but);
+/* A buffer of @bytes appears when @op starts / vanishes when it ends. */
+void pod_builder_alloc (PodBuilder *builder, uint32_t op, uint32_t label, double bytes);
+void pod_builder_free_buffer (PodBuilder *builder, uint32_t op, uint32_t label, double bytes);
+/* The open block's index. */
+uint32_t pod_builder_close (PodBuilder *builder);
+/* Index of a label, made when new. */
+uint32_t pod_builder_label (PodBuilder *builder, const char *name, PodMemoryUse use);
+uint32_t pod_builder_add_communicator (PodBuilder *builder, PodCommunicator *communicator);

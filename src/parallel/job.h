@@ -1,0 +1,54 @@
+#pragma once
+
+#include "parallel/program.h"
+
+/* A training job: what a layout is applied to, and the choices that frameworks leave open. */
+
+typedef enum
+{
+  POD_RECOMPUTE_NONE, /* every activation that backward needs is kept (flash attention keeps no scores) */
+  POD_RECOMPUTE_FULL, /* each layer's input is kept, its forward runs again before its backward */
+} PodRecompute;
+
+typedef enum
+{
+  POD_OPTIMIZER_ADAM,      /* two moments, fp32; a master copy where master_dtype says so */
+  POD_OPTIMIZER_SGD,       /* no state but the master copy */
+} PodOptimizer;
+
+typedef struct
+{
+  const PodModel *model;
+  PodLayout layout;
+  PodBatch batch;
+  const uint32_t *stage_layers; /* from pod_layout_check */
+  PodDtype dtype;               /* of matmuls and activations */
+  PodDtype param_dtype;         /* weights as kept and gathered */
+  PodDtype grad_dtype;          /* gradients as kept and reduced */
+  bool has_master;              /* fp32 master weights */
+  PodOptimizer optimizer;
+  PodRecompute recompute;
+  unsigned prefetch;            /* FSDP gathers this many units ahead; 0 = not overlapped */
+  bool is_dp_overlapped;        /* gradient reductions behind backward compute */
+  bool is_causal;
+} PodJob;
+
+/* Bytes a parameter costs before sharding, by use. */
+typedef struct
+{
+  double params;
+  double grads;
+  double optimizer;
+} PodBytesPerParam;
+
+void pod_job_bytes_per_param (const PodJob *job, PodBytesPerParam *out);
+/* The vocabulary as it is computed with: padded to a multiple of 128 x tp (Megatron's rule), 0 for a model without one. */
+uint64_t pod_job_padded_vocab (const PodJob *job);
+uint64_t pod_job_n_microbatches (const PodJob *job);
+
+/* Per rank and step: what each axis moves, for ranking placements. */
+void pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *out);
+
+/* The program of one training step: forward and backward of every microbatch in 1F1B order, gradient reduction, optimizer.
+ * Returns: (transfer full). O(stages x layers + ranks). */
+PodProgram *pod_job_program (const PodJob *job, const PodMesh *mesh, GError **error);

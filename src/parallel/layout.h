@@ -1,0 +1,56 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/model.h"
+
+/* A layout: how many ways each kind of parallelism splits the job. */
+
+typedef enum
+{
+  POD_AXIS_DP,   /* replicas of the (sharded) model: gradients are all-reduced, or sharded by ZeRO-1/2 */
+  POD_AXIS_FSDP, /* ZeRO-3: batch and weights */
+  POD_AXIS_TP,   /* heads, FFN width, vocabulary; tokens between blocks with sequence parallelism */
+  POD_AXIS_CP,   /* sequence */
+  POD_AXIS_PP,   /* layers */
+  POD_N_AXES
+} PodAxis;
+
+#define POD_MASK(axis) (1U << (axis))
+
+typedef struct
+{
+  uint32_t degree[POD_N_AXES]; /* >= 1 */
+  unsigned zero_stage;         /* what dp shards: 0, 1, 2 */
+  bool is_sequence_parallel;   /* tp shards tokens outside the tp matmuls */
+} PodLayout;
+
+const char *pod_axis_name (PodAxis axis); /* "dp" */
+bool pod_axis_parse (const char *text, PodAxis *out);
+
+/* Reads "dp=2 fsdp=64 tp=8"; one degree may be "auto": what is left of @n_devices. Error INVALID names the word;
+ * INFEASIBLE when auto does not divide. ep, etp and vpp other than 1: UNSUPPORTED. */
+bool pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError **error);
+/* "fsdp=1024 tp=4": degrees other than 1 in the order of the enum; "single" when all are 1. Returns: (transfer full) */
+char *pod_layout_to_text (const PodLayout *layout);
+uint32_t pod_layout_n_ranks (const PodLayout *layout);
+
+/* What a layout is applied to. */
+typedef struct
+{
+  uint64_t seq_len;
+  uint64_t global_batch;   /* sequences */
+  uint64_t micro_batch;    /* sequences per data rank and microbatch */
+  const uint32_t *stage_layers; /* (nullable) pp counts in model order */
+  unsigned n_stage_layers;
+  bool is_embed_head_as_layers;
+} PodBatch;
+
+/* Everything that must divide, each refusal with the three numbers and the nearest legal choice (POD_ERROR_INFEASIBLE):
+ * devices, heads, KV heads (replicated with a note when tp is a multiple of them), FFN, sequence, batch, layers.
+ * @notes (element-type utf8): what was decided. @out_stage_layers: pp counts of Transformer layers (caller frees). */
+bool pod_layout_check (const PodLayout *layout, const PodModel *model, const PodBatch *batch, uint32_t n_devices, bool allow_idle,
+                       GPtrArray *notes, uint32_t **out_stage_layers, GError **error);

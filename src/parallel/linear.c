@@ -1,0 +1,190 @@
+#include "parallel/transformer-private.h"
+
+/* The shardings of a linear layer X[T, I] . W[I, O] -> Y[T, O]: the residual side is sharded over token_axes, the inner side
+ * over the batch alone and tp on its width; weights over fsdp on the residual dimension. */
+typedef struct
+{
+  PodSharding x;
+  PodSharding w;
+  PodSharding y;
+  PodSharding grad; /* of w, as the optimizer wants it */
+} Shardings;
+
+static Shardings
+shardings_of (const PodEmitter *emitter, const PodLinear *linear)
+{
+  Shardings s;
+
+  if (linear->side == POD_TP_COLUMN)
+    {
+      s.x = pod_sharding ("TI", emitter->token_axes, 0);
+      s.w = pod_sharding ("IO", emitter->fsdp_axes, emitter->tp_axes);
+      s.y = pod_sharding ("TO", emitter->data_axes, emitter->tp_axes);
+      s.grad = pod_sharding ("IO", emitter->fsdp_axes | emitter->grad_axes, emitter->tp_axes);
+    }
+  else
+    {
+      s.x = pod_sharding ("TI", emitter->data_axes, emitter->tp_axes);
+      s.w = pod_sharding ("IO", emitter->tp_axes, emitter->fsdp_axes);
+      s.y = pod_sharding ("TO", emitter->token_axes, 0);
+      s.grad = pod_sharding ("IO", emitter->tp_axes, emitter->fsdp_axes | emitter->grad_axes);
+    }
+  return s;
+}
+
+static PodShardedMatmul
+derive (const PodSharding *lhs, const PodSharding *rhs, const PodSharding *out)
+{
+  PodShardedMatmul result;
+  g_autoptr (GError) error = NULL;
+
+  if (!pod_sharded_matmul (lhs, rhs, out, &result, &error))
+    g_error ("shardings of a linear layer: %s", error->message);
+  return result;
+}
+
+uint32_t
+pod_pass_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel)
+{
+  PodBuilder *builder = &pass->emitter->builder;
+  g_autofree char *full = pass->unit->layer >= 0 ? g_strdup_printf ("L%d %s", pass->unit->layer, name) : g_strdup (name);
+  uint32_t op = pod_builder_compute (builder, pass->phase, pass->unit->layer, full, detail, kernel);
+
+  pod_builder_depend (builder, op, pass->value);
+  if (pass->first_compute == POD_NO_OP)
+    pass->first_compute = op;
+  pass->last_compute = op;
+  return op;
+}
+
+uint32_t
+pod_pass_vector (PodPass *pass, const char *name, double flops, double read_bytes, double write_bytes)
+{
+  PodKernel kernel = pod_kernel_vector (flops, read_bytes, write_bytes);
+
+  pass->value = pod_pass_compute (pass, name, NULL, &kernel);
+  pass->gathered = POD_NO_OP;
+  return pass->value;
+}
+
+static uint32_t
+matmul (PodPass *pass, const char *name, double m, uint64_t n, uint64_t k, double weight_bytes, double out_bytes)
+{
+  const PodEmitter *emitter = pass->emitter;
+  PodKernel kernel = pod_kernel_matmul (1, (uint64_t) m, n, k, emitter->job->dtype, emitter->element_bytes, weight_bytes, out_bytes);
+  g_autofree char *detail = g_strdup_printf ("matmul [%.0f, %" G_GUINT64_FORMAT "] x [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] %s", m, k, k, n,
+                                             pod_dtype_name (emitter->job->dtype));
+
+  return pod_pass_compute (pass, name, detail, &kernel);
+}
+
+static uint32_t
+tp_collective (PodPass *pass, const char *name, PodCollectiveKind kind, double bytes, uint32_t after)
+{
+  PodEmitter *emitter = pass->emitter;
+  g_autofree char *full = pass->unit->layer >= 0 ? g_strdup_printf ("L%d %s", pass->unit->layer, name) : g_strdup (name);
+  uint32_t op = pod_builder_collective (&emitter->builder, pass->phase, pass->unit->layer, full, POD_STREAM_TP, emitter->tp_comm, kind, (uint64_t) bytes);
+
+  pod_builder_depend (&emitter->builder, op, after);
+  return op;
+}
+
+/* What flows, whole over tp: gathered at most once. */
+static void
+gather_value (PodPass *pass, const char *name, uint64_t width)
+{
+  g_autofree char *full = NULL;
+
+  if (pass->gathered != POD_NO_OP)
+    return;
+  full = g_strdup_printf ("%s all-gather", name);
+  pass->gathered = tp_collective (pass, full, POD_ALL_GATHER, pass->emitter->tokens * (double) width * pass->emitter->element_bytes, pass->value);
+}
+
+/* A partial sum over tp becomes the residual stream's. */
+static void
+reduce_value (PodPass *pass, const PodShardedMatmul *comm, const char *name, uint64_t width)
+{
+  const PodEmitter *emitter = pass->emitter;
+  double bytes = emitter->tokens * (double) width * emitter->element_bytes;
+
+  if (comm->reduce_scatter & emitter->tp_axes)
+    {
+      g_autofree char *full = g_strdup_printf ("%s reduce-scatter", name);
+
+      pass->value = tp_collective (pass, full, POD_REDUCE_SCATTER, bytes, pass->value);
+    }
+  else if (comm->all_reduce & emitter->tp_axes)
+    {
+      g_autofree char *full = g_strdup_printf ("%s all-reduce", name);
+
+      pass->value = tp_collective (pass, full, POD_ALL_REDUCE, bytes, pass->value);
+    }
+}
+
+void
+pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
+{
+  PodEmitter *emitter = pass->emitter;
+  PodBuilder *builder = &emitter->builder;
+  Shardings s = shardings_of (emitter, linear);
+  PodShardedMatmul comm = derive (&s.x, &s.w, &s.y);
+  double weight_bytes = pod_dtype_bytes (emitter->job->dtype);
+  uint32_t op;
+
+  if (comm.gather_lhs & emitter->tp_axes)
+    gather_value (pass, linear->name, linear->in);
+  op = matmul (pass, linear->name, emitter->tokens, linear->out, linear->in, weight_bytes, emitter->element_bytes);
+  pod_builder_depend (builder, op, pass->gathered);
+  if (comm.gather_rhs & emitter->fsdp_axes)
+    pod_builder_depend (builder, op, pass->weights);
+  pass->value = op;
+  pass->gathered = POD_NO_OP;
+  if (is_reduced)
+    reduce_value (pass, &comm, linear->name, linear->out);
+}
+
+void
+pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
+{
+  PodEmitter *emitter = pass->emitter;
+  PodBuilder *builder = &emitter->builder;
+  Shardings s = shardings_of (emitter, linear);
+  PodSharding wt = pod_sharding_transpose (&s.w);
+  PodSharding xt = pod_sharding_transpose (&s.x);
+  PodShardedMatmul input = derive (&s.y, &wt, &s.x);    /* dX = dY . W^T */
+  PodShardedMatmul weight = derive (&xt, &s.y, &s.grad); /* dW = X^T . dY */
+  double weight_bytes = pod_dtype_bytes (emitter->job->dtype);
+  g_autofree char *dx_name = g_strdup_printf ("%s dX", linear->name);
+  g_autofree char *dw_name = g_strdup_printf ("%s dW", linear->name);
+  g_autofree char *gather_name = g_strdup_printf ("%s input all-gather", linear->name);
+  uint32_t saved = POD_NO_OP;
+  uint32_t dx;
+  uint32_t dw;
+
+  pass->grad_scatter |= weight.reduce_scatter & ~emitter->tp_axes;
+  pass->grad_all_reduce |= weight.all_reduce & ~emitter->tp_axes;
+  if ((input.gather_lhs | weight.gather_rhs) & emitter->tp_axes)
+    gather_value (pass, dx_name, linear->out);
+  if (weight.gather_lhs & emitter->tp_axes)
+    saved = tp_collective (pass, gather_name, POD_ALL_GATHER, emitter->tokens * (double) linear->in * emitter->element_bytes, pass->value);
+  dx = matmul (pass, dx_name, emitter->tokens, linear->in, linear->out, weight_bytes, emitter->element_bytes);
+  pod_builder_depend (builder, dx, pass->gathered);
+  if (input.gather_rhs & emitter->fsdp_axes)
+    pod_builder_depend (builder, dx, pass->weights);
+  pass->value = dx;
+  if (is_reduced)
+    reduce_value (pass, &input, dx_name, linear->in);
+  {
+    uint32_t value = pass->value;
+    uint32_t gathered = pass->gathered;
+
+    pass->value = dx; /* the weight's gradient waits for no reduction of the input's */
+    dw = matmul (pass, dw_name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, emitter->element_bytes,
+                 pod_dtype_bytes (emitter->job->grad_dtype));
+    pod_builder_depend (builder, dw, saved);
+    pod_builder_depend (builder, dw, gathered);
+    pass->value = value;
+    pass->gathered = POD_NO_OP;
+  }
+}

@@ -1,0 +1,227 @@
+#include "parallel/mesh.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "parallel/placement-private.h"
+
+/* Which axis is innermost in the numbering of ranks (not in the placement). */
+static const PodAxis numbering[POD_N_AXES] = { POD_AXIS_TP, POD_AXIS_CP, POD_AXIS_FSDP, POD_AXIS_DP, POD_AXIS_PP };
+
+static void
+number_ranks (PodMesh *mesh)
+{
+  uint32_t stride = 1;
+
+  for (unsigned i = 0; i < POD_N_AXES; i++)
+    {
+      mesh->stride[numbering[i]] = stride;
+      stride *= mesh->layout.degree[numbering[i]];
+    }
+}
+
+uint32_t
+pod_mesh_coordinate (const PodMesh *mesh, uint32_t rank, PodAxis axis)
+{
+  return rank / mesh->stride[axis] % mesh->layout.degree[axis];
+}
+
+/* Torus: the device at the sum of all axes' digits. */
+static void
+fill_devices_torus (PodMesh *mesh)
+{
+  for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
+    {
+      unsigned at[POD_DIM_CORE + 1] = { 0 };
+
+      for (unsigned a = 0; a < POD_N_AXES; a++)
+        {
+          uint32_t left = pod_mesh_coordinate (mesh, rank, a);
+
+          for (unsigned f = 0; f < mesh->placement[a].n_factors; f++)
+            {
+              const PodGroupFactor *factor = &mesh->placement[a].factors[f];
+
+              at[factor->dim] += left % factor->size * factor->stride;
+              left /= factor->size;
+            }
+        }
+      mesh->device_of_rank[rank] = pod_topology_device (mesh->topology, at, at[POD_DIM_CORE]);
+    }
+}
+
+static void
+fill_devices_order (PodMesh *mesh, const PodAxis order[POD_N_AXES])
+{
+  for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
+    {
+      uint32_t device = 0;
+      uint32_t stride = 1;
+
+      for (unsigned i = 0; i < POD_N_AXES; i++)
+        {
+          device += pod_mesh_coordinate (mesh, rank, order[i]) * stride;
+          stride *= mesh->layout.degree[order[i]];
+        }
+      mesh->device_of_rank[rank] = device;
+    }
+}
+
+PodMesh *
+pod_mesh_new (const PodTopology *topology, const PodLayout *layout, const char *map, const char *order, const PodTraffic *traffic,
+              GError **error)
+{
+  g_autoptr (PodMesh) mesh = g_new0 (PodMesh, 1);
+
+  mesh->topology = topology;
+  mesh->layout = *layout;
+  mesh->n_ranks = pod_layout_n_ranks (layout);
+  mesh->device_of_rank = g_new0 (uint32_t, mesh->n_ranks);
+  number_ranks (mesh);
+  if (topology->fabric == POD_FABRIC_TORUS)
+    {
+      if (order != NULL)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--order is for switched machines; on a torus say --map \"tp=x:4 fsdp=x:4,y,z\"");
+          return NULL;
+        }
+      if (map != NULL ? !pod_placement_parse (topology, layout, map, mesh->placement, error)
+                      : !pod_placement_choose (topology, layout, traffic, mesh->placement, error))
+        return NULL;
+      fill_devices_torus (mesh);
+      mesh->text = pod_placement_to_text (topology, mesh->placement);
+    }
+  else
+    {
+      PodAxis axes[POD_N_AXES];
+
+      if (map != NULL)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--map is for tori; on this machine say --order tp,cp,fsdp,dp,pp");
+          return NULL;
+        }
+      if (!pod_order_parse (order, axes, error))
+        return NULL;
+      fill_devices_order (mesh, axes);
+      mesh->text = pod_order_to_text (axes);
+    }
+  return g_steal_pointer (&mesh);
+}
+
+void
+pod_mesh_free (PodMesh *mesh)
+{
+  if (mesh == NULL)
+    return;
+  g_free (mesh->device_of_rank);
+  g_free (mesh->text);
+  g_free (mesh);
+}
+
+static PodCommunicator *
+communicator_new (const PodMesh *mesh, const char *name, PodAxis axis, uint32_t n_groups, uint32_t group_size)
+{
+  PodCommunicator *comm = g_new0 (PodCommunicator, 1);
+  size_t n = (size_t) n_groups * group_size;
+
+  comm->name = g_strdup (name);
+  comm->axis = axis;
+  comm->n_groups = n_groups;
+  comm->group_size = group_size;
+  comm->members = g_new (uint32_t, n);
+  comm->devices = g_new (uint32_t, n);
+  comm->group_of_rank = g_new (uint32_t, mesh->n_ranks);
+  memset (comm->group_of_rank, 0xff, mesh->n_ranks * sizeof (uint32_t));
+  return comm;
+}
+
+PodCommunicator *
+pod_mesh_communicator (const PodMesh *mesh, unsigned mask, PodAxis axis, const char *name)
+{
+  PodCommunicator *comm;
+  uint32_t group_size = 1;
+  uint32_t n_groups = 0;
+
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    if (mask & POD_MASK (a))
+      group_size *= mesh->layout.degree[a];
+  comm = communicator_new (mesh, name, axis, mesh->n_ranks / group_size, group_size);
+  for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
+    {
+      bool is_first = true;
+
+      for (unsigned a = 0; a < POD_N_AXES; a++)
+        is_first &= !(mask & POD_MASK (a)) || pod_mesh_coordinate (mesh, rank, a) == 0;
+      if (!is_first)
+        continue;
+      for (uint32_t i = 0; i < group_size; i++)
+        {
+          uint32_t member = rank;
+          uint32_t left = i;
+
+          for (unsigned k = 0; k < POD_N_AXES; k++)
+            if (mask & POD_MASK (numbering[k]))
+              {
+                member += left % mesh->layout.degree[numbering[k]] * mesh->stride[numbering[k]];
+                left /= mesh->layout.degree[numbering[k]];
+              }
+          comm->members[(size_t) n_groups * group_size + i] = member;
+          comm->devices[(size_t) n_groups * group_size + i] = mesh->device_of_rank[member];
+          comm->group_of_rank[member] = n_groups;
+        }
+      n_groups++;
+    }
+  for (unsigned k = 0; k < POD_N_AXES; k++)
+    if (mask & POD_MASK (numbering[k]))
+      for (unsigned f = 0; f < mesh->placement[numbering[k]].n_factors; f++)
+        if (comm->n_factors < POD_MAX_FACTORS)
+          comm->factors[comm->n_factors++] = mesh->placement[numbering[k]].factors[f];
+  return comm;
+}
+
+PodCommunicator *
+pod_mesh_edge (const PodMesh *mesh, uint32_t from_stage, uint32_t to_stage)
+{
+  g_autofree char *name = g_strdup_printf ("pp %u>%u", from_stage, to_stage);
+  PodCommunicator *comm = communicator_new (mesh, name, POD_AXIS_PP, mesh->n_ranks / mesh->layout.degree[POD_AXIS_PP], 2);
+  uint32_t n_groups = 0;
+
+  for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
+    {
+      uint32_t pair[2];
+
+      if (pod_mesh_coordinate (mesh, rank, POD_AXIS_PP) != from_stage)
+        continue;
+      pair[0] = rank;
+      pair[1] = rank + to_stage * mesh->stride[POD_AXIS_PP] - from_stage * mesh->stride[POD_AXIS_PP];
+      for (unsigned i = 0; i < 2; i++)
+        {
+          comm->members[2 * (size_t) n_groups + i] = pair[i];
+          comm->devices[2 * (size_t) n_groups + i] = mesh->device_of_rank[pair[i]];
+          comm->group_of_rank[pair[i]] = n_groups;
+        }
+      n_groups++;
+    }
+  return comm;
+}
+
+void
+pod_communicator_free (PodCommunicator *comm)
+{
+  if (comm == NULL)
+    return;
+  g_free (comm->name);
+  g_free (comm->members);
+  g_free (comm->devices);
+  g_free (comm->group_of_rank);
+  g_free (comm);
+}
+
+void
+pod_communicator_group (const PodCommunicator *comm, uint32_t index, PodGroup *out)
+{
+  *out = (PodGroup){ .n_devices = comm->group_size,
+                     .devices = comm->devices + (size_t) index * comm->group_size,
+                     .n_factors = comm->n_factors };
+  memcpy (out->factors, comm->factors, sizeof out->factors);
+}

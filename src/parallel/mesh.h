@@ -1,0 +1,63 @@
+#pragma once
+
+#include "collective/collective.h"
+#include "parallel/layout.h"
+#include "topology/topology.h"
+
+/* The device mesh: which rank stands on which device. Ranks are numbered by layout, tp fastest, then cp, fsdp, dp, pp. */
+
+typedef struct
+{
+  unsigned n_factors;
+  PodGroupFactor factors[POD_MAX_FACTORS]; /* innermost first; tori only */
+} PodAxisPlacement;
+
+typedef struct
+{
+  const PodTopology *topology;
+  PodLayout layout;
+  uint32_t n_ranks;
+  uint32_t stride[POD_N_AXES]; /* rank = sum of coordinate x stride */
+  uint32_t *device_of_rank;    /* n_ranks */
+  PodAxisPlacement placement[POD_N_AXES];
+  char *text;                  /* as --map or --order would say it */
+} PodMesh;
+
+/* Bytes that each axis moves in a step, per rank, and the compute that can hide them: to rank placements. */
+typedef struct
+{
+  double axis_bytes[POD_N_AXES];
+  double compute_s;
+} PodTraffic;
+
+/* Places a layout. @map ("tp=x:4 fsdp=x:4,y,z"; tori) or @order ("tp,cp,fsdp,dp,pp"; switched machines), both (nullable):
+ * then the placement with the least predicted communication is taken. Errors name the axis, the degree and what the
+ * machine has. Returns: (transfer full) */
+PodMesh *pod_mesh_new (const PodTopology *topology, const PodLayout *layout, const char *map, const char *order,
+                       const PodTraffic *traffic, GError **error);
+void pod_mesh_free (PodMesh *mesh);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodMesh, pod_mesh_free)
+
+uint32_t pod_mesh_coordinate (const PodMesh *mesh, uint32_t rank, PodAxis axis);
+
+/* Ranks that talk to each other: groups of equal size. */
+typedef struct
+{
+  char *name;              /* "tp", "fsdp", "pp 0>1" */
+  PodAxis axis;            /* whose time it is */
+  uint32_t n_groups;
+  uint32_t group_size;
+  uint32_t *members;       /* n_groups x group_size ranks, in ring order */
+  uint32_t *devices;       /* the same as devices */
+  uint32_t *group_of_rank; /* n_ranks, UINT32_MAX = not in it */
+  unsigned n_factors;
+  PodGroupFactor factors[POD_MAX_FACTORS];
+} PodCommunicator;
+
+/* All ranks that differ only in the axes of @mask. Returns: (transfer full). O(ranks). */
+PodCommunicator *pod_mesh_communicator (const PodMesh *mesh, unsigned mask, PodAxis axis, const char *name);
+/* Pairs (rank of stage @from, its peer of stage @to). Returns: (transfer full). O(ranks). */
+PodCommunicator *pod_mesh_edge (const PodMesh *mesh, uint32_t from_stage, uint32_t to_stage);
+void pod_communicator_free (PodCommunicator *communicator);
+/* Group @index as the collectives take it (borrowed pointers). */
+void pod_communicator_group (const PodCommunicator *communicator, uint32_t index, PodGroup *out);

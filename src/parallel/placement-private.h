@@ -1,0 +1,17 @@
+#pragma once
+
+#include "parallel/mesh.h"
+
+/* Placement of layout axes on the physical axes of a torus, and the order of axes on switched machines. */
+
+/* "tp=x:4 fsdp=x:4,y,z": a bare axis takes what is left of it; x, y, z, dcn (slices) and core (devices of a chip). */
+bool pod_placement_parse (const PodTopology *topology, const PodLayout *layout, const char *map,
+                          PodAxisPlacement out[POD_N_AXES], GError **error);
+/* The legal placement with the least predicted communication. Ties: the first tried. */
+bool pod_placement_choose (const PodTopology *topology, const PodLayout *layout, const PodTraffic *traffic,
+                           PodAxisPlacement out[POD_N_AXES], GError **error);
+char *pod_placement_to_text (const PodTopology *topology, const PodAxisPlacement placement[POD_N_AXES]);
+
+/* Innermost first; NULL = tp,cp,fsdp,dp,pp. Axes that are not named stand in before dp (fsdp) or last. */
+bool pod_order_parse (const char *order, PodAxis out[POD_N_AXES], GError **error);
+char *pod_order_to_text (const PodAxis order[POD_N_AXES]);

@@ -1,0 +1,356 @@
+#include "parallel/placement-private.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+#define N_DIMS (POD_DIM_CORE + 1)
+
+static const char *const dim_names[N_DIMS] = { "x", "y", "z", "dcn", "core" };
+
+/* How long each physical axis is, and how much of it is taken (the next stride). */
+typedef struct
+{
+  uint32_t extent[N_DIMS];
+  uint32_t taken[N_DIMS];
+} Space;
+
+static void
+space_init (Space *space, const PodTopology *topology)
+{
+  for (unsigned d = 0; d < 3; d++)
+    space->extent[d] = d < topology->n_dims ? topology->extent[d] : 1;
+  space->extent[POD_DIM_DCN] = MAX (topology->n_slices, 1);
+  space->extent[POD_DIM_CORE] = topology->chip->devices_per_chip;
+  for (unsigned d = 0; d < N_DIMS; d++)
+    space->taken[d] = 1;
+}
+
+static void
+add_factor (Space *space, PodAxisPlacement *placement, unsigned dim, uint32_t size)
+{
+  if (size > 1)
+    placement->factors[placement->n_factors++] = (PodGroupFactor){ .dim = (uint8_t) dim, .stride = space->taken[dim], .size = size };
+  space->taken[dim] *= size;
+}
+
+static bool
+parse_part (Space *space, const char *axis_name, const char *part, PodAxisPlacement *placement, uint64_t *product, GError **error)
+{
+  g_auto (GStrv) pair = g_strsplit (part, ":", 2);
+  unsigned dim = 0;
+  uint64_t size;
+
+  while (dim < N_DIMS && strcmp (pair[0], dim_names[dim]) != 0)
+    dim++;
+  if (dim == N_DIMS)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "map: %s: unknown physical axis '%s'; known are x, y, z, dcn, core", axis_name, pair[0]);
+      return false;
+    }
+  size = space->extent[dim] / space->taken[dim];
+  if (pair[1] != NULL && !pod_parse_whole (pair[1], POD_UNIT_COUNT, &size, error))
+    {
+      g_prefix_error (error, "map: %s: ", axis_name);
+      return false;
+    }
+  if (size == 0 || size > space->extent[dim] || space->extent[dim] % (space->taken[dim] * size) != 0)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "map: %s=%s: axis %s has %u devices, %u of them taken further in: %" G_GUINT64_FORMAT " more do not divide it",
+                   axis_name, part, dim_names[dim], space->extent[dim], space->taken[dim], size);
+      return false;
+    }
+  if (placement->n_factors == POD_MAX_FACTORS)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_LIMIT, "map: %s has more than %d parts", axis_name, POD_MAX_FACTORS);
+      return false;
+    }
+  add_factor (space, placement, dim, (uint32_t) size);
+  *product *= size;
+  return true;
+}
+
+bool
+pod_placement_parse (const PodTopology *topology, const PodLayout *layout, const char *map, PodAxisPlacement out[POD_N_AXES], GError **error)
+{
+  g_auto (GStrv) words = g_strsplit_set (map, " \t\n", -1);
+  bool is_given[POD_N_AXES] = { false };
+  Space space;
+
+  memset (out, 0, POD_N_AXES * sizeof *out);
+  space_init (&space, topology);
+  for (unsigned i = 0; words[i] != NULL; i++)
+    {
+      g_auto (GStrv) pair = NULL;
+      g_auto (GStrv) parts = NULL;
+      uint64_t product = 1;
+      PodAxis axis;
+
+      if (words[i][0] == '\0')
+        continue;
+      pair = g_strsplit (words[i], "=", 2);
+      if (pair[1] == NULL || !pod_axis_parse (pair[0], &axis) || is_given[axis])
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "map: '%s' is not AXIS=PHYSICAL[:SIZE],… with each of dp, fsdp, tp, cp, pp at most once", words[i]);
+          return false;
+        }
+      is_given[axis] = true;
+      parts = g_strsplit (pair[1], ",", -1);
+      for (unsigned k = 0; parts[k] != NULL; k++)
+        if (!parse_part (&space, pair[0], parts[k], &out[axis], &product, error))
+          return false;
+      if (product != layout->degree[axis])
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "map: %s covers %" G_GUINT64_FORMAT " devices, but the layout has %s=%u", words[i], product, pair[0], layout->degree[axis]);
+          return false;
+        }
+    }
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    if (!is_given[a] && layout->degree[a] > 1)
+      {
+        g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "map: %s=%u has no place: add %s=…", pod_axis_name (a), layout->degree[a], pod_axis_name (a));
+        return false;
+      }
+  return true;
+}
+
+char *
+pod_placement_to_text (const PodTopology *topology, const PodAxisPlacement placement[POD_N_AXES])
+{
+  GString *text = g_string_new (NULL);
+  Space space;
+
+  space_init (&space, topology);
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    for (unsigned f = 0; f < placement[a].n_factors; f++)
+      {
+        const PodGroupFactor *factor = &placement[a].factors[f];
+
+        if (f == 0)
+          g_string_append_printf (text, "%s%s=", text->len > 0 ? " " : "", pod_axis_name (a));
+        g_string_append_printf (text, "%s%s", f > 0 ? "," : "", dim_names[factor->dim]);
+        if (factor->size != space.extent[factor->dim])
+          g_string_append_printf (text, ":%u", factor->size);
+      }
+  return g_string_free (text, FALSE);
+}
+
+/* Seconds to gather a byte over an axis so placed, as the collectives do it: (N-1)/N of it comes in over all links at once,
+ * two a chip where the factor closes a wrapped axis, one on a line; strided neighbours cross the links between. */
+static double
+gather_s_per_byte (const PodTopology *topology, const PodAxisPlacement *placement)
+{
+  const double link_rate = topology->chip->ici_bytes_per_s.nominal;
+  double rate = 0;
+  double n = 1;
+
+  for (unsigned f = 0; f < placement->n_factors; f++)
+    {
+      const PodGroupFactor *factor = &placement->factors[f];
+      bool is_ring = factor->dim < POD_DIM_DCN && factor->stride * factor->size == topology->extent[factor->dim] && topology->wraps[factor->dim];
+
+      if (factor->dim == POD_DIM_DCN)
+        return 1 / topology->chip->nic_bytes_per_s.nominal;
+      n *= factor->size;
+      rate += (is_ring ? 2 : 1) * link_rate / (factor->dim == POD_DIM_CORE ? 1 : factor->stride);
+    }
+  return rate > 0 ? (n - 1) / n / rate : 0;
+}
+
+/* Predicted communication that shows: tensor and pipeline parallelism stand on the critical path, gradients and weights
+ * hide behind compute as far as they can (and break ties). */
+static double
+predicted_s (const PodTopology *topology, const PodTraffic *traffic, const PodAxisPlacement placement[POD_N_AXES])
+{
+  double shown = 0;
+  double hidden = 0;
+
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    {
+      double s = traffic->axis_bytes[a] * gather_s_per_byte (topology, &placement[a]);
+
+      if (a == POD_AXIS_DP || a == POD_AXIS_FSDP)
+        hidden += s;
+      else
+        shown += s;
+    }
+  return shown + MAX (0, hidden - traffic->compute_s) + 1e-3 * hidden;
+}
+
+static uint32_t
+gcd (uint32_t a, uint32_t b)
+{
+  while (b != 0)
+    {
+      uint32_t rest = a % b;
+
+      a = b;
+      b = rest;
+    }
+  return a;
+}
+
+/* Axes from the innermost out take what they can of the physical axes in the given order; the innermost takes at most
+ * @first of the first (a block rather than a line). */
+static bool
+fill_greedily (const PodTopology *topology, const PodLayout *layout, const PodAxis axes[], unsigned n_axes, const unsigned dims[N_DIMS],
+               uint32_t first, PodAxisPlacement out[POD_N_AXES])
+{
+  Space space;
+
+  memset (out, 0, POD_N_AXES * sizeof *out);
+  space_init (&space, topology);
+  for (unsigned i = 0; i < n_axes; i++)
+    {
+      uint32_t left = layout->degree[axes[i]];
+
+      for (unsigned d = 0; d < N_DIMS && left > 1; d++)
+        {
+          uint32_t size = gcd (left, space.extent[dims[d]] / space.taken[dims[d]]);
+
+          if (i == 0 && d == 0)
+            size = gcd (size, first);
+          add_factor (&space, &out[axes[i]], dims[d], size);
+          left /= size;
+        }
+      if (left > 1)
+        return false;
+    }
+  return true;
+}
+
+/* The next permutation in lexical order; false after the last. */
+static bool
+next_permutation (unsigned *items, unsigned n)
+{
+  unsigned i = n < 2 ? 0 : n - 1;
+  unsigned k = n;
+
+  while (i > 0 && items[i - 1] >= items[i])
+    i--;
+  if (i == 0)
+    return false;
+  while (items[k - 1] <= items[i - 1])
+    k--;
+  { unsigned t = items[i - 1]; items[i - 1] = items[k - 1]; items[k - 1] = t; }
+  for (k = n; i < k - 1; i++, k--)
+    { unsigned t = items[i]; items[i] = items[k - 1]; items[k - 1] = t; }
+  return true;
+}
+
+/* The best so far of a search. */
+typedef struct
+{
+  const PodTopology *topology;
+  const PodLayout *layout;
+  const PodTraffic *traffic;
+  PodAxisPlacement *best;
+  double best_s; /* < 0: none yet */
+} Choice;
+
+/* Tries one order of axes on one order of physical axes, as lines and as blocks of the innermost. */
+static void
+try_order (Choice *choice, const PodAxis axes[], unsigned n_axes, const unsigned dims[N_DIMS])
+{
+  const uint32_t degree = choice->layout->degree[axes[0]];
+
+  for (uint32_t first = degree; first >= 1; first--)
+    {
+      PodAxisPlacement candidate[POD_N_AXES];
+      double s;
+
+      if (degree % first != 0 || (first != degree && degree > 64) /* blocks are for the few ranks of tp */
+          || !fill_greedily (choice->topology, choice->layout, axes, n_axes, dims, first, candidate))
+        continue;
+      s = predicted_s (choice->topology, choice->traffic, candidate);
+      if (choice->best_s < 0 || s < choice->best_s * (1 - 1e-9))
+        {
+          choice->best_s = s;
+          memcpy (choice->best, candidate, sizeof candidate);
+        }
+    }
+}
+
+bool
+pod_placement_choose (const PodTopology *topology, const PodLayout *layout, const PodTraffic *traffic, PodAxisPlacement out[POD_N_AXES],
+                      GError **error)
+{
+  static const PodAxis inner_first[POD_N_AXES] = { POD_AXIS_TP, POD_AXIS_CP, POD_AXIS_FSDP, POD_AXIS_DP, POD_AXIS_PP };
+  Choice choice = { .topology = topology, .layout = layout, .traffic = traffic, .best = out, .best_s = -1 };
+  PodAxis used[POD_N_AXES];
+  unsigned n_used = 0;
+  unsigned axis_order[POD_N_AXES];
+
+  for (unsigned i = 0; i < POD_N_AXES; i++)
+    if (layout->degree[inner_first[i]] > 1)
+      used[n_used++] = inner_first[i];
+  memset (out, 0, POD_N_AXES * sizeof *out);
+  if (n_used == 0)
+    return true;
+  for (unsigned i = 0; i < n_used; i++)
+    axis_order[i] = i;
+  do
+    {
+      unsigned dims[N_DIMS] = { 0, 1, 2, 3, 4 };
+      PodAxis axes[POD_N_AXES];
+
+      for (unsigned i = 0; i < n_used; i++)
+        axes[i] = used[axis_order[i]];
+      do
+        try_order (&choice, axes, n_used, dims);
+      while (next_permutation (dims, N_DIMS));
+    }
+  while (next_permutation (axis_order, n_used));
+  if (choice.best_s < 0)
+    {
+      g_autofree char *text = pod_layout_to_text (layout);
+
+      g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "layout %s cannot be cut out of %s: no split of its axes has these degrees as factors", text, topology->name);
+      return false;
+    }
+  return true;
+}
+
+bool
+pod_order_parse (const char *order, PodAxis out[POD_N_AXES], GError **error)
+{
+  g_auto (GStrv) words = g_strsplit (order != NULL ? order : "tp,cp,fsdp,dp,pp", ",", -1);
+  bool is_given[POD_N_AXES] = { false };
+  unsigned n = 0;
+
+  for (unsigned i = 0; words[i] != NULL; i++)
+    {
+      const char *word = g_strstrip (words[i]);
+      PodAxis axis;
+
+      if (strcmp (word, "ep") == 0)
+        continue;
+      if (!pod_axis_parse (word, &axis) || is_given[axis])
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--order: '%s': name each of tp, cp, fsdp, ep, dp, pp at most once, innermost first", word);
+          return false;
+        }
+      if (axis == POD_AXIS_DP && !is_given[POD_AXIS_FSDP] && strstr (order != NULL ? order : "", "fsdp") == NULL)
+        {
+          out[n++] = POD_AXIS_FSDP;
+          is_given[POD_AXIS_FSDP] = true;
+        }
+      out[n++] = axis;
+      is_given[axis] = true;
+    }
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    if (!is_given[a])
+      out[n++] = a;
+  return true;
+}
+
+char *
+pod_order_to_text (const PodAxis order[POD_N_AXES])
+{
+  GString *text = g_string_new (NULL);
+
+  for (unsigned i = 0; i < POD_N_AXES; i++)
+    g_string_append_printf (text, "%s%s", i > 0 ? "," : "", pod_axis_name (order[i]));
+  return g_string_free (text, FALSE);
+}

@@ -1,0 +1,305 @@
+#include "parallel/program.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "parallel/builder-private.h"
+
+const char *const pod_stream_names[POD_N_STREAMS] = {
+  [POD_STREAM_COMPUTE] = "compute",
+  [POD_STREAM_TP] = "tp",
+  [POD_STREAM_GATHER] = "fsdp gather",
+  [POD_STREAM_REDUCE] = "gradients",
+  [POD_STREAM_SEND_ACT] = "pp send activations",
+  [POD_STREAM_RECV_ACT] = "pp receive activations",
+  [POD_STREAM_SEND_GRAD] = "pp send gradients",
+  [POD_STREAM_RECV_GRAD] = "pp receive gradients",
+};
+
+const char *const pod_phase_names[POD_N_PHASES] = {
+  [POD_PHASE_FORWARD] = "forward",
+  [POD_PHASE_BACKWARD] = "backward",
+  [POD_PHASE_RECOMPUTE] = "recompute",
+  [POD_PHASE_OPTIMIZER] = "optimizer",
+};
+
+const char *const pod_memory_use_names[POD_N_USES] = {
+  [POD_USE_PARAMS] = "params",           [POD_USE_GRADS] = "grads",         [POD_USE_OPTIMIZER] = "optimizer",
+  [POD_USE_ACTIVATIONS] = "activations", [POD_USE_WORKSPACE] = "workspace",
+};
+
+/* What is said of an op while its block is open: a dependency (on an op of the block, or with on == POD_NO_OP on a
+ * stream's past) or an effect. */
+typedef struct
+{
+  uint32_t op;
+  uint32_t sequence;
+  uint32_t on;
+  PodOpDep dep;
+  PodEffect effect;
+} Pending;
+
+static gint
+compare_pending (gconstpointer a, gconstpointer b)
+{
+  const Pending *x = a;
+  const Pending *y = b;
+
+  if (x->op != y->op)
+    return x->op < y->op ? -1 : 1;
+  return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
+}
+
+static void
+class_free (void *data)
+{
+  PodProgramClass *class = data;
+
+  g_free (class->name);
+  g_array_unref (class->steps);
+  g_free (class);
+}
+
+static guint
+kernel_hash (gconstpointer key)
+{
+  const PodKernel *kernel = key;
+
+  return (guint) (kernel->m * 31 + kernel->n * 17 + kernel->k * 7 + kernel->heads + (uint64_t) kernel->flops + (uint64_t) kernel->read_bytes * 3);
+}
+
+static gboolean
+kernel_equal (gconstpointer a, gconstpointer b)
+{
+  const PodKernel *x = a;
+  const PodKernel *y = b;
+
+  return x->kind == y->kind && x->dtype == y->dtype && x->batch == y->batch && x->m == y->m && x->n == y->n && x->k == y->k
+         && x->heads == y->heads && x->kv_heads == y->kv_heads && x->v_dim == y->v_dim && x->is_causal == y->is_causal
+         && memcmp (&x->flops, &y->flops, sizeof x->flops) == 0 && memcmp (&x->read_bytes, &y->read_bytes, sizeof x->read_bytes) == 0
+         && memcmp (&x->write_bytes, &y->write_bytes, sizeof x->write_bytes) == 0;
+}
+
+PodProgram *
+pod_program_new (uint32_t n_ranks)
+{
+  PodProgram *program = g_new0 (PodProgram, 1);
+
+  program->strings = g_string_chunk_new (4096);
+  program->ops = g_array_new (FALSE, FALSE, sizeof (PodOp));
+  program->deps = g_array_new (FALSE, FALSE, sizeof (PodOpDep));
+  program->effects = g_array_new (FALSE, FALSE, sizeof (PodEffect));
+  program->kernels = g_array_new (FALSE, FALSE, sizeof (PodKernel));
+  program->labels = g_array_new (FALSE, FALSE, sizeof (PodBufferLabel));
+  program->blocks = g_array_new (FALSE, FALSE, sizeof (PodOpBlock));
+  program->communicators = g_ptr_array_new_with_free_func ((GDestroyNotify) pod_communicator_free);
+  program->classes = g_ptr_array_new_with_free_func (class_free);
+  program->class_of_rank = g_new0 (uint32_t, n_ranks);
+  program->n_ranks = n_ranks;
+  program->kernel_index = g_hash_table_new_full (kernel_hash, kernel_equal, g_free, NULL);
+  return program;
+}
+
+void
+pod_program_free (PodProgram *program)
+{
+  if (program == NULL)
+    return;
+  g_string_chunk_free (program->strings);
+  g_array_unref (program->ops);
+  g_array_unref (program->deps);
+  g_array_unref (program->effects);
+  g_array_unref (program->kernels);
+  g_array_unref (program->labels);
+  g_array_unref (program->blocks);
+  g_ptr_array_unref (program->communicators);
+  g_ptr_array_unref (program->classes);
+  g_hash_table_unref (program->kernel_index);
+  g_free (program->class_of_rank);
+  g_free (program);
+}
+
+void
+pod_builder_init (PodBuilder *builder, PodProgram *program)
+{
+  *builder = (PodBuilder){ .program = program,
+                           .ops = g_array_new (FALSE, FALSE, sizeof (PodOp)),
+                           .edges = g_array_new (FALSE, FALSE, sizeof (Pending)),
+                           .effects = g_array_new (FALSE, FALSE, sizeof (Pending)) };
+}
+
+void
+pod_builder_clear (PodBuilder *builder)
+{
+  g_array_unref (builder->ops);
+  g_array_unref (builder->edges);
+  g_array_unref (builder->effects);
+}
+
+void
+pod_builder_open (PodBuilder *builder, const char *name)
+{
+  g_array_set_size (builder->ops, 0);
+  g_array_set_size (builder->edges, 0);
+  g_array_set_size (builder->effects, 0);
+  builder->name = g_string_chunk_insert_const (builder->program->strings, name);
+}
+
+static uint32_t
+kernel_of (PodProgram *program, const PodKernel *kernel)
+{
+  gpointer found;
+
+  if (g_hash_table_lookup_extended (program->kernel_index, kernel, NULL, &found))
+    return GPOINTER_TO_UINT (found);
+  g_array_append_val (program->kernels, *kernel);
+  g_hash_table_insert (program->kernel_index, g_memdup2 (kernel, sizeof *kernel), GUINT_TO_POINTER (program->kernels->len - 1));
+  return program->kernels->len - 1;
+}
+
+static uint32_t
+add_op (PodBuilder *builder, PodOp op, const char *name, const char *detail)
+{
+  op.name = g_string_chunk_insert_const (builder->program->strings, name);
+  op.detail = detail != NULL ? g_string_chunk_insert_const (builder->program->strings, detail) : NULL;
+  g_array_append_val (builder->ops, op);
+  return builder->ops->len - 1;
+}
+
+uint32_t
+pod_builder_compute (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, const char *detail, const PodKernel *kernel)
+{
+  return add_op (builder,
+                 (PodOp){ .kind = POD_OP_COMPUTE, .stream = POD_STREAM_COMPUTE, .phase = (uint8_t) phase, .layer = layer, .kernel = kernel_of (builder->program, kernel) },
+                 name, detail);
+}
+
+uint32_t
+pod_builder_collective (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, PodStream stream, uint32_t comm, PodCollectiveKind kind,
+                        uint64_t bytes)
+{
+  return add_op (builder,
+                 (PodOp){ .kind = POD_OP_COLLECTIVE,
+                          .stream = (uint8_t) stream,
+                          .phase = (uint8_t) phase,
+                          .layer = layer,
+                          .comm = comm,
+                          .collective = kind,
+                          .bytes = bytes },
+                 name, NULL);
+}
+
+void
+pod_builder_depend (PodBuilder *builder, uint32_t op, uint32_t on)
+{
+  Pending edge = { .op = op, .sequence = builder->edges->len, .on = on };
+
+  if (op == POD_NO_OP || on == POD_NO_OP)
+    return;
+  g_assert (on < op);
+  g_array_append_val (builder->edges, edge);
+}
+
+void
+pod_builder_depend_before (PodBuilder *builder, uint32_t op, PodStream stream, int32_t but)
+{
+  Pending edge = { .op = op, .sequence = builder->edges->len, .on = POD_NO_OP, .dep = { .stream = (uint8_t) stream, .count = -but } };
+
+  g_array_append_val (builder->edges, edge);
+}
+
+
+static void
+add_effect (PodBuilder *builder, uint32_t op, uint32_t label, bool is_at_end, double bytes)
+{
+  Pending pending = { .op = op, .sequence = builder->effects->len, .effect = { .label = label, .is_at_end = is_at_end, .bytes = llround (bytes) } };
+
+  if (pending.effect.bytes != 0 && op != POD_NO_OP)
+    g_array_append_val (builder->effects, pending);
+}
+
+void
+pod_builder_alloc (PodBuilder *builder, uint32_t op, uint32_t label, double bytes)
+{
+  add_effect (builder, op, label, false, bytes);
+}
+
+void
+pod_builder_free_buffer (PodBuilder *builder, uint32_t op, uint32_t label, double bytes)
+{
+  add_effect (builder, op, label, true, -bytes);
+}
+
+uint32_t
+pod_builder_close (PodBuilder *builder)
+{
+  PodProgram *program = builder->program;
+  PodOpBlock block = { .name = builder->name, .first_op = program->ops->len, .n_ops = builder->ops->len };
+  g_autofree uint32_t *place = g_new (uint32_t, builder->ops->len + 1); /* position within its stream */
+  guint edge = 0;
+  guint effect = 0;
+
+  for (guint i = 0; i < builder->ops->len; i++)
+    place[i] = block.n_of_stream[g_array_index (builder->ops, PodOp, i).stream]++;
+  for (unsigned s = 0, at = block.first_op; s < POD_N_STREAMS; s++)
+    {
+      block.first_of_stream[s] = at;
+      at += block.n_of_stream[s];
+    }
+  g_array_set_size (program->ops, block.first_op + block.n_ops);
+  for (guint i = 0; i < builder->ops->len; i++)
+    {
+      PodOp op = g_array_index (builder->ops, PodOp, i);
+
+      op.first_dep = program->deps->len;
+      g_array_index (program->ops, PodOp, block.first_of_stream[op.stream] + place[i]) = op;
+    }
+  g_array_sort (builder->edges, compare_pending);
+  g_array_sort (builder->effects, compare_pending);
+  for (guint i = 0; i < builder->ops->len; i++)
+    {
+      PodOp *op = &g_array_index (program->ops, PodOp, block.first_of_stream[g_array_index (builder->ops, PodOp, i).stream] + place[i]);
+
+      op->first_dep = program->deps->len;
+      for (; edge < builder->edges->len && g_array_index (builder->edges, Pending, edge).op == i; edge++)
+        {
+          const Pending *e = &g_array_index (builder->edges, Pending, edge);
+          PodOpDep dep = e->dep;
+
+          if (e->on != POD_NO_OP)
+            {
+              dep.stream = g_array_index (builder->ops, PodOp, e->on).stream;
+              dep.count = (int32_t) place[e->on] + 1;
+            }
+          g_array_append_val (program->deps, dep);
+        }
+      op->n_deps = program->deps->len - op->first_dep;
+      op->first_effect = program->effects->len;
+      for (; effect < builder->effects->len && g_array_index (builder->effects, Pending, effect).op == i; effect++)
+        g_array_append_val (program->effects, g_array_index (builder->effects, Pending, effect).effect);
+      op->n_effects = program->effects->len - op->first_effect;
+    }
+  g_array_append_val (program->blocks, block);
+  return program->blocks->len - 1;
+}
+
+uint32_t
+pod_builder_label (PodBuilder *builder, const char *name, PodMemoryUse use)
+{
+  GArray *labels = builder->program->labels;
+  PodBufferLabel label = { .name = g_string_chunk_insert_const (builder->program->strings, name), .use = use };
+
+  for (guint i = 0; i < labels->len; i++)
+    if (strcmp (g_array_index (labels, PodBufferLabel, i).name, name) == 0)
+      return i;
+  g_assert (labels->len < 64);
+  g_array_append_val (labels, label);
+  return labels->len - 1;
+}
+
+uint32_t
+pod_builder_add_communicator (PodBuilder *builder, PodCommunicator *communicator)
+{
+  g_ptr_array_add (builder->program->communicators, communicator);
+  return builder->program->communicators->len - 1;
+}

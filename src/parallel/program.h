@@ -1,0 +1,133 @@
+#pragma once
+
+#include "collective/collective.h"
+#include "model/operation.h"
+#include "parallel/mesh.h"
+
+/* What a layout makes of a model: a program of operations per class of equal ranks (a pipeline stage). */
+
+typedef enum
+{
+  POD_STREAM_COMPUTE,
+  POD_STREAM_TP,       /* tensor-parallel collectives */
+  POD_STREAM_GATHER,   /* FSDP weight gathers */
+  POD_STREAM_REDUCE,   /* gradient reduce-scatters and all-reduces, parameter gathers of ZeRO-1/2 */
+  POD_STREAM_SEND_ACT, /* pipeline: activations to the next stage */
+  POD_STREAM_RECV_ACT,
+  POD_STREAM_SEND_GRAD,
+  POD_STREAM_RECV_GRAD,
+  POD_N_STREAMS
+} PodStream;
+
+extern const char *const pod_stream_names[POD_N_STREAMS];
+
+typedef enum
+{
+  POD_PHASE_FORWARD,
+  POD_PHASE_BACKWARD,
+  POD_PHASE_RECOMPUTE,
+  POD_PHASE_OPTIMIZER,
+  POD_N_PHASES
+} PodPhase;
+
+extern const char *const pod_phase_names[POD_N_PHASES];
+
+typedef enum
+{
+  POD_OP_COMPUTE,
+  POD_OP_COLLECTIVE,
+} PodOpKind;
+
+/* Memory by use, as the result reports it. */
+typedef enum
+{
+  POD_USE_PARAMS,
+  POD_USE_GRADS,
+  POD_USE_OPTIMIZER,
+  POD_USE_ACTIVATIONS,
+  POD_USE_WORKSPACE,
+  POD_N_USES
+} PodMemoryUse;
+
+extern const char *const pod_memory_use_names[POD_N_USES];
+
+typedef struct
+{
+  const char *name; /* "saved by attention", "gathered weights", … */
+  PodMemoryUse use;
+} PodBufferLabel;
+
+/* A buffer appears (bytes > 0) when its op starts or vanishes (bytes < 0) when it ends. */
+typedef struct
+{
+  uint32_t label;
+  bool is_at_end;
+  int64_t bytes;
+} PodEffect;
+
+typedef struct
+{
+  PodOpKind kind;
+  uint8_t stream;
+  uint8_t phase;
+  int32_t layer;       /* -1 none */
+  const char *name;    /* in program->strings */
+  const char *detail;  /* (nullable) */
+  uint32_t kernel;     /* compute: index into kernels */
+  uint32_t comm;       /* collective: index into communicators */
+  PodCollectiveKind collective;
+  uint64_t bytes;      /* payload */
+  uint32_t first_effect;
+  uint32_t n_effects;
+  uint32_t first_dep;  /* as PodTaskDep counts: ended tasks of a stream since the block's start */
+  uint32_t n_deps;
+} PodOp;
+
+typedef struct
+{
+  uint8_t stream;
+  int32_t count;
+} PodOpDep;
+
+/* A template that steps repeat: ops [first_op, first_op + n_ops) sorted by stream, in issue order within one. */
+typedef struct
+{
+  const char *name;
+  uint32_t first_op;
+  uint32_t n_ops;
+  uint32_t first_of_stream[POD_N_STREAMS];
+  uint32_t n_of_stream[POD_N_STREAMS];
+} PodOpBlock;
+
+typedef struct
+{
+  uint32_t block;
+  int32_t microbatch;
+} PodOpStep;
+
+typedef struct
+{
+  char *name;                   /* "stage 0" */
+  GArray *steps;                /* PodOpStep */
+  double static_bytes[64];      /* by label: held all the time (weights, optimizer state) */
+} PodProgramClass;
+
+typedef struct
+{
+  GStringChunk *strings;
+  GArray *ops;      /* PodOp */
+  GArray *deps;     /* PodOpDep */
+  GArray *effects;  /* PodEffect */
+  GArray *kernels;  /* PodKernel, unique */
+  GArray *labels;   /* PodBufferLabel, fewer than 64 */
+  GArray *blocks;   /* PodOpBlock */
+  GPtrArray *communicators; /* PodCommunicator (owned) */
+  GPtrArray *classes;       /* PodProgramClass (owned) */
+  uint32_t *class_of_rank;  /* n_ranks */
+  uint32_t n_ranks;
+  GHashTable *kernel_index; /* while building: kernel bytes -> index */
+} PodProgram;
+
+PodProgram *pod_program_new (uint32_t n_ranks);
+void pod_program_free (PodProgram *program);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodProgram, pod_program_free)

@@ -1,0 +1,324 @@
+#include "report/report-private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+
+/* The difference of two results as numbers: inputs that differ, and terms that add up. */
+
+/* What a result was made of; the rest of it is outcome. */
+static bool
+is_outcome (const char *key)
+{
+  static const char *const outcomes[] = { "schema_version", "step", "memory", "train",
+                                          "collectives",    "sim",  "assumptions", "warnings" };
+
+  for (unsigned i = 0; i < G_N_ELEMENTS (outcomes); i++)
+    if (strcmp (key, outcomes[i]) == 0)
+      return true;
+  return false;
+}
+
+/* -- inputs ------------------------------------------------------------------------------------ */
+
+/* Members of both, those of @a first. (either nullable) Returns: (transfer container) */
+static GList *
+members_of_both (JsonObject *a, JsonObject *b)
+{
+  GList *keys = a != NULL ? json_object_get_members (a) : NULL;
+  g_autoptr (GList) more = b != NULL ? json_object_get_members (b) : NULL;
+
+  for (GList *l = more; l != NULL; l = l->next)
+    if (a == NULL || !json_object_has_member (a, l->data))
+      keys = g_list_append (keys, l->data);
+  return keys;
+}
+
+static JsonNode *
+member (JsonObject *object, const char *key)
+{
+  return object != NULL ? json_object_get_member (object, key) : NULL;
+}
+
+static JsonObject *
+object_of (JsonNode *node)
+{
+  return node != NULL && JSON_NODE_HOLDS_OBJECT (node) ? json_node_get_object (node) : NULL;
+}
+
+static void
+set_copy (JsonObject *entry, const char *key, JsonNode *node)
+{
+  if (node != NULL)
+    json_object_set_member (entry, key, json_node_copy (node));
+  else
+    json_object_set_null_member (entry, key);
+}
+
+static bool
+is_same (JsonNode *a, JsonNode *b)
+{
+  g_autofree char *x = a != NULL ? pod_json_to_line (a) : NULL;
+  g_autofree char *y = b != NULL ? pod_json_to_line (b) : NULL;
+
+  return g_strcmp0 (x, y) == 0;
+}
+
+static void
+add_inputs (JsonArray *inputs, JsonObject *a, JsonObject *b, const char *prefix)
+{
+  g_autoptr (GList) keys = members_of_both (a, b);
+
+  for (GList *l = keys; l != NULL; l = l->next)
+    {
+      JsonNode *x = member (a, l->data);
+      JsonNode *y = member (b, l->data);
+      g_autofree char *path
+          = prefix != NULL ? g_strconcat (prefix, ".", l->data, NULL) : g_strdup (l->data);
+      JsonObject *entry;
+
+      if ((prefix == NULL && is_outcome (l->data)) || is_same (x, y))
+        continue;
+      if (object_of (x) != NULL || object_of (y) != NULL)
+        {
+          add_inputs (inputs, object_of (x), object_of (y), path);
+          continue;
+        }
+      entry = json_object_new ();
+      pod_result_set_string (entry, "key", path);
+      set_copy (entry, "a", x);
+      set_copy (entry, "b", y);
+      json_array_add_object_element (inputs, entry);
+    }
+}
+
+/* -- lists ------------------------------------------------------------------------------------- */
+
+static bool
+has_string (JsonArray *array, const char *text)
+{
+  for (guint i = 0; array != NULL && i < json_array_get_length (array); i++)
+    if (g_strcmp0 (json_array_get_string_element (array, i), text) == 0)
+      return true;
+  return false;
+}
+
+/* The strings of list @name that only one result has. */
+static void
+add_only (JsonObject *out, const char *path, JsonObject *has, JsonObject *lacks, const char *name)
+{
+  JsonArray *array = pod_report_array (has, name);
+  JsonArray *other = pod_report_array (lacks, name);
+  JsonArray *only = pod_result_get_array (out, path);
+
+  for (guint i = 0; array != NULL && i < json_array_get_length (array); i++)
+    {
+      const char *text = json_array_get_string_element (array, i);
+
+      if (text != NULL && !has_string (other, text))
+        json_array_add_string_element (only, text);
+    }
+}
+
+/* -- terms ------------------------------------------------------------------------------------- */
+
+/* A quantity in whole picoseconds or bytes, so that differences add up exactly. */
+typedef struct
+{
+  JsonArray *array;
+  const char *unit;  /* "s" */
+  const char *whole; /* (nullable) "ps" */
+  double whole_size; /* of it, in units */
+  int64_t total;
+  int64_t left_a; /* of the totals, by no term yet */
+  int64_t left_b;
+} Terms;
+
+static void
+set_amount (JsonObject *entry, const char *what, const char *unit, double value)
+{
+  g_autofree char *key = g_strdup_printf ("%s_%s", what, unit);
+
+  pod_result_set_double (entry, key, value);
+}
+
+static void
+set_amounts (const Terms *terms, JsonObject *entry, int64_t a, int64_t b)
+{
+  set_amount (entry, "a", terms->unit, (double) a * terms->whole_size);
+  set_amount (entry, "b", terms->unit, (double) b * terms->whole_size);
+  set_amount (entry, "difference", terms->unit, (double) (b - a) * terms->whole_size);
+  if (terms->whole != NULL)
+    {
+      g_autofree char *key = g_strdup_printf ("difference_%s", terms->whole);
+
+      pod_result_set_int (entry, key, b - a);
+    }
+}
+
+/* Returns: (transfer none) */
+static JsonObject *
+add_amounts (const Terms *terms, JsonArray *array, const char *name, int64_t a, int64_t b)
+{
+  JsonObject *entry = json_object_new ();
+
+  pod_result_set_string (entry, "term", name);
+  set_amounts (terms, entry, a, b);
+  json_array_add_object_element (array, entry);
+  return entry;
+}
+
+static void
+add_term (Terms *terms, const char *name, int64_t a, int64_t b)
+{
+  JsonObject *entry = add_amounts (terms, terms->array, name, a, b);
+
+  if (terms->total != 0)
+    pod_result_set_double (entry, "share_ratio", (double) (b - a) / (double) terms->total);
+  terms->left_a -= a;
+  terms->left_b -= b;
+}
+
+static void
+begin_terms (Terms *terms, JsonObject *out, const char *path, int64_t a, int64_t b)
+{
+  g_autofree char *array = g_strconcat (path, ".terms", NULL);
+  JsonObject *object;
+
+  terms->array = pod_result_get_array (out, array);
+  terms->total = b - a;
+  terms->left_a = a;
+  terms->left_b = b;
+  object = pod_report_object (out, path);
+  set_amounts (terms, object, a, b);
+  if (a != 0)
+    pod_result_set_double (object, "ratio", (double) b / (double) a);
+}
+
+/* A result of another version may have terms that this one does not know. */
+static void
+end_terms (Terms *terms)
+{
+  if (terms->left_a != 0 || terms->left_b != 0)
+    add_term (terms, "other", terms->left_a, terms->left_b);
+}
+
+static const PodReportTerm *
+find_term (const GArray *terms, const char *name)
+{
+  for (guint i = 0; i < terms->len; i++)
+    if (strcmp (g_array_index (terms, PodReportTerm, i).name, name) == 0)
+      return &g_array_index (terms, PodReportTerm, i);
+  return NULL;
+}
+
+/* The terms of @a with those of @b beside them, then what only @b has. */
+static void
+add_times (Terms *terms, JsonArray *comm, const GArray *a, const GArray *b)
+{
+  for (unsigned pass = 0; pass < 2; pass++)
+    for (guint i = 0; i < (pass == 0 ? a : b)->len; i++)
+      {
+        const PodReportTerm *term = &g_array_index (pass == 0 ? a : b, PodReportTerm, i);
+        const PodReportTerm *x = find_term (a, term->name);
+        const PodReportTerm *y = find_term (b, term->name);
+
+        if (pass == 1 && x != NULL)
+          continue;
+        add_term (terms, term->name, x != NULL ? x->time_ps : 0, y != NULL ? y->time_ps : 0);
+        if (term->axis != NULL)
+          add_amounts (terms, comm, term->axis, x != NULL ? x->total_ps : 0, y != NULL ? y->total_ps : 0);
+      }
+}
+
+static void
+add_time_diff (JsonObject *out, JsonObject *a, JsonObject *b)
+{
+  static const char *const parts[] = { "optimizer", "recompute" };
+  g_autoptr (GArray) terms_a = pod_report_terms (a);
+  g_autoptr (GArray) terms_b = pod_report_terms (b);
+  Terms terms = { .unit = "s", .whole = "ps", .whole_size = 1e-12 };
+  JsonArray *array;
+
+  begin_terms (&terms, out, "time", pod_report_time_ps (a), pod_report_time_ps (b));
+  add_times (&terms, pod_result_get_array (out, "time.comm"), terms_a, terms_b);
+  end_terms (&terms);
+  array = pod_result_get_array (out, "time.in_compute");
+  for (unsigned i = 0; i < G_N_ELEMENTS (parts); i++)
+    {
+      g_autofree char *path = g_strdup_printf ("step.%s_s", parts[i]);
+
+      add_amounts (&terms, array, parts[i], pod_report_ps (pod_report_number (a, path)), pod_report_ps (pod_report_number (b, path)));
+    }
+}
+
+static int64_t
+bytes_at (JsonObject *result, const char *path)
+{
+  const double bytes = pod_report_number (result, path);
+
+  return fabs (bytes) < 9e18 ? llround (bytes) : 0;
+}
+
+static void
+add_memory_diff (JsonObject *out, JsonObject *a, JsonObject *b)
+{
+  Terms terms = { .unit = "bytes", .whole_size = 1 };
+
+  begin_terms (&terms, out, "memory", bytes_at (a, "memory.peak_bytes"), bytes_at (b, "memory.peak_bytes"));
+  for (unsigned u = 0; u < POD_N_USES; u++)
+    {
+      g_autofree char *path = g_strdup_printf ("memory.%s_bytes", pod_memory_use_names[u]);
+
+      add_term (&terms, pod_memory_use_names[u], bytes_at (a, path), bytes_at (b, path));
+    }
+  end_terms (&terms);
+}
+
+/* -- all --------------------------------------------------------------------------------------- */
+
+static void
+add_outcomes (JsonObject *out, JsonObject *result, const char *side)
+{
+  static const char *const outcomes[]
+      = { "step.lower_bound_s", "step.tokens_per_s", "step.tokens_per_s_per_chip", "step.mfu", "step.hfu",
+          "step.bound", "memory.capacity_bytes", "memory.fits", "train.days", "train.cost_usd" };
+
+  for (unsigned i = 0; i < G_N_ELEMENTS (outcomes); i++)
+    {
+      g_auto (GStrv) keys = g_strsplit (outcomes[i], ".", 2);
+      JsonNode *node = member (pod_report_object (result, keys[0]), keys[1]);
+      JsonObject *to = pod_report_object (out, side);
+
+      if (node != NULL)
+        json_object_set_member (to, keys[1], json_node_copy (node));
+    }
+}
+
+JsonObject *
+pod_report_diff (JsonObject *a, JsonObject *b)
+{
+  g_return_val_if_fail (a != NULL && b != NULL, NULL);
+
+  static const char *const lists[] = { "assumptions", "warnings" };
+  JsonObject *out = json_object_new ();
+
+  pod_result_set_int (out, "schema_version", 1);
+  json_object_set_object_member (out, "a", json_object_new ());
+  json_object_set_object_member (out, "b", json_object_new ());
+  add_outcomes (out, a, "a");
+  add_outcomes (out, b, "b");
+  add_inputs (pod_result_get_array (out, "inputs"), a, b, NULL);
+  add_time_diff (out, a, b);
+  add_memory_diff (out, a, b);
+  for (unsigned i = 0; i < G_N_ELEMENTS (lists); i++)
+    {
+      g_autofree char *only_a = g_strconcat (lists[i], ".only_a", NULL);
+      g_autofree char *only_b = g_strconcat (lists[i], ".only_b", NULL);
+
+      add_only (out, only_a, a, b, lists[i]);
+      add_only (out, only_b, b, a, lists[i]);
+    }
+  return out;
+}

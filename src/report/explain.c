@@ -1,0 +1,194 @@
+#include "report/report-private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/table.h"
+#include "base/units.h"
+
+/* `--explain`: which kernels and collectives take the time, and what decided each. */
+
+/* A row of either table: its total orders it, its words stand under it. */
+typedef struct
+{
+  double total_s;
+  guint index;
+} Rank;
+
+static gint
+compare_ranks (gconstpointer a, gconstpointer b)
+{
+  const Rank *x = a;
+  const Rank *y = b;
+
+  if (x->total_s != y->total_s)
+    return x->total_s > y->total_s ? -1 : 1;
+  return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Under each row of @table its line of @words. */
+static void
+append_with_words (GString *out, const PodTable *table, const GPtrArray *words)
+{
+  g_autofree char *text = pod_table_to_text (table);
+  g_auto (GStrv) lines = g_strsplit (text, "\n", -1);
+
+  for (guint i = 0; lines[i] != NULL && *lines[i] != '\0'; i++)
+    {
+      g_string_append_printf (out, "%s\n", lines[i]);
+      if (i > 0 && i <= words->len)
+        g_string_append_printf (out, "    %s\n", (const char *) words->pdata[i - 1]);
+    }
+}
+
+/* -- kernels ----------------------------------------------------------------------------------- */
+
+static const char *
+bound_name (PodBound bound)
+{
+  static const char *const names[] = {
+    [POD_BOUND_COMPUTE] = "compute", [POD_BOUND_HBM] = "hbm", [POD_BOUND_OVERHEAD] = "overhead"
+  };
+
+  return names[bound];
+}
+
+static void
+append_ratio (GString *words, const char *what, double ratio)
+{
+  g_autofree char *text = pod_report_fixed (ratio, 3);
+
+  if (ratio > 1)
+    g_string_append_printf (words, ", %s %s times the work", what, text);
+}
+
+static void
+append_tiles (GString *words, const PodKernelTime *time)
+{
+  g_autofree char *waves = pod_report_fixed (time->waves, 2);
+
+  if (time->tile_m > 0 && time->tile_n > 0)
+    g_string_append_printf (words, ", tiles %ux%u", time->tile_m, time->tile_n);
+  else if (time->tile_m > 0)
+    g_string_append_printf (words, ", blocks of %u queries", time->tile_m);
+  if (time->waves > 0)
+    g_string_append_printf (words, " in %s waves", waves);
+  if (time->n_splits > 1)
+    g_string_append_printf (words, ", %u blocks share a tile", time->n_splits);
+}
+
+/* What decided a kernel's time. Returns: (transfer full) */
+static char *
+kernel_words (const PodKernel *kernel, const PodKernelTime *time)
+{
+  GString *words = g_string_new (NULL);
+  const double bytes = kernel->read_bytes + kernel->write_bytes;
+  g_autofree char *size = pod_format_bytes (bytes, false);
+  g_autofree char *rate = pod_format_bytes_per_s (time->time_s > 0 ? bytes / time->time_s : 0);
+
+  if (kernel->flops > 0 && time->peak_flops_per_s > 0 && time->flop_s > 0)
+    {
+      g_autofree char *flops = pod_format_flops (kernel->flops);
+      g_autofree char *peak = pod_format_flops (time->peak_flops_per_s);
+      g_autofree char *share = pod_report_percent (time->time_s > 0 ? kernel->flops / time->time_s / time->peak_flops_per_s : 0);
+      g_autofree char *steady = pod_report_percent (time->efficiency);
+
+      g_string_append_printf (words, "%s at %s of %s/s", flops, share, peak);
+      g_string_append_printf (words, " (%s in the steady state", steady);
+      append_ratio (words, "padding", time->padding_ratio);
+      append_ratio (words, "waves", time->wave_ratio);
+      g_string_append (words, "); ");
+    }
+  g_string_append_printf (words, "%s of HBM at %s", size, rate);
+  append_tiles (words, time);
+  if (time->overhead_s > 0)
+    {
+      g_autofree char *overhead = pod_format_seconds (time->overhead_s);
+
+      g_string_append_printf (words, ", overhead %s", overhead);
+    }
+  return g_string_free (words, FALSE);
+}
+
+static void
+append_kernels (GString *out, const PodExecResult *exec)
+{
+  const double time_s = (double) exec->time_ps / 1e12;
+  g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (Rank));
+  g_autoptr (GPtrArray) words = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (PodTable) table = pod_table_new (
+      (const char *const[]){ "kernel", ">total", ">share", ">calls", ">each", "bound", "shape", NULL });
+
+  for (guint i = 0; i < exec->kernels->len; i++)
+    {
+      const PodKernelUse *use = &g_array_index (exec->kernels, PodKernelUse, i);
+      Rank rank = { .total_s = use->time.time_s * (double) use->n_calls, .index = i };
+
+      if (use->n_calls > 0)
+        g_array_append_val (order, rank);
+    }
+  g_array_sort (order, compare_ranks);
+  for (guint i = 0; i < order->len; i++)
+    {
+      const Rank *rank = &g_array_index (order, Rank, i);
+      const PodKernelUse *use = &g_array_index (exec->kernels, PodKernelUse, rank->index);
+      g_autofree char *total = pod_format_seconds (rank->total_s);
+      g_autofree char *share = pod_report_percent (time_s > 0 ? rank->total_s / time_s : 0);
+      g_autofree char *calls = pod_report_grouped ((double) use->n_calls);
+      g_autofree char *each = pod_format_seconds (use->time.time_s);
+
+      pod_table_add_row (table, (const char *const[]){ use->name != NULL ? use->name : "?", total, share, calls, each, bound_name (use->time.bound), use->detail != NULL ? use->detail : "" });
+      g_ptr_array_add (words, kernel_words (&use->kernel, &use->time));
+    }
+  g_string_append (out, "\nkernels: a step of the rank that runs each most, share of the step\n");
+  append_with_words (out, table, words);
+}
+
+/* -- collectives ------------------------------------------------------------------------------- */
+
+static void
+append_collectives (GString *out, const PodExecResult *exec)
+{
+  g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (Rank));
+  g_autoptr (GPtrArray) words = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (PodTable) table = pod_table_new ((const char *const[]){
+      "group", "axis", "kind", "algorithm", ">ranks", ">bytes", ">calls", ">alone", ">total", NULL });
+
+  for (guint i = 0; i < exec->collectives->len; i++)
+    {
+      const PodCollectiveUse *use = &g_array_index (exec->collectives, PodCollectiveUse, i);
+      Rank rank = { .total_s = use->alone_s * (double) use->n_per_rank, .index = i };
+
+      g_array_append_val (order, rank);
+    }
+  g_array_sort (order, compare_ranks);
+  for (guint i = 0; i < order->len; i++)
+    {
+      const Rank *rank = &g_array_index (order, Rank, i);
+      const PodCollectiveUse *use = &g_array_index (exec->collectives, PodCollectiveUse, rank->index);
+      g_autofree char *ranks = g_strdup_printf ("%u", use->group_size);
+      g_autofree char *bytes = pod_format_bytes ((double) use->bytes, false);
+      g_autofree char *calls = pod_report_grouped ((double) use->n_per_rank);
+      g_autofree char *alone = pod_format_seconds (use->alone_s);
+      g_autofree char *total = pod_format_seconds (rank->total_s);
+
+      pod_table_add_row (table, (const char *const[]){ use->comm, pod_axis_name (use->axis), pod_collective_name (use->kind), use->algorithm, ranks, bytes, calls, alone, total });
+      g_ptr_array_add (words, g_strdup (use->explain != NULL ? use->explain : ""));
+    }
+  if (order->len == 0)
+    return;
+  g_string_append (out, "\ncollectives: alone on an empty network, total = calls x alone, hidden or not\n");
+  append_with_words (out, table, words);
+}
+
+char *
+pod_report_explain (const PodExecResult *exec)
+{
+  g_return_val_if_fail (exec != NULL, NULL);
+
+  GString *out = g_string_new (NULL);
+
+  append_kernels (out, exec);
+  append_collectives (out, exec);
+  return g_string_free (out, FALSE);
+}

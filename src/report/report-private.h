@@ -1,0 +1,55 @@
+#pragma once
+
+#include "report/report.h"
+
+/* Reading results by dotted path, and numbers as text whatever the locale. */
+
+/* NULL where the result has no such thing. (transfer none) (nullable) */
+const char *pod_report_string (JsonObject *result, const char *path);
+JsonObject *pod_report_object (JsonObject *result, const char *path);
+JsonArray *pod_report_array (JsonObject *result, const char *path);
+/* 0 when absent. */
+double pod_report_number (JsonObject *result, const char *path);
+/* A JSON node that is a number, as one; 0 for any other. */
+double pod_report_node_number (JsonNode *node);
+
+/* Results hold seconds as doubles: up to 2.5 hours these keep the picosecond. 0 out of range. */
+int64_t pod_report_ps (double seconds);
+
+/* "12.50"; (transfer full), as all below. */
+char *pod_report_fixed (double value, unsigned n_decimals);
+/* "41.2 %" */
+char *pod_report_percent (double ratio);
+/* "8,388,608"; 4 significant digits and a suffix from 10^9 on. */
+char *pod_report_grouped (double count);
+
+/* A unit in which all times (or sizes) of one table are written, so that columns align and add up. */
+typedef struct
+{
+  const char *name; /* "ms" */
+  double size;      /* in s or bytes */
+} PodReportUnit;
+
+PodReportUnit pod_report_time_unit (double seconds);
+PodReportUnit pod_report_bytes_unit (double bytes);
+/* "12.345 ms" */
+char *pod_report_in_unit (double value, PodReportUnit unit, unsigned n_decimals);
+
+/* Data and script of a picture. Each writes into @folder and runs nothing. */
+bool pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **error);
+bool pod_report_memory_plot (JsonObject *result, const PodTimeline *timeline, const char *folder,
+                             GError **error);
+bool pod_report_timeline_svg (const PodTimeline *timeline, const char *title, const char *folder,
+                              GError **error);
+/* "L31 ffn in" without its layer: what a kernel or slice is called where the layer is known or one of
+ * many. (transfer none) */
+const char *pod_report_without_layer (const char *name);
+/* "llama3-70b on h100:8x16, fsdp=16 tp=8". */
+char *pod_report_title (JsonObject *result);
+/* In a gnuplot script: the terminal, @width x @height pixels; a title of two lines; a string. */
+void pod_report_append_terminal (GString *script, unsigned width, unsigned height);
+void pod_report_append_title (GString *script, const char *title, const char *words,
+                              const char *value);
+char *pod_report_quoted (const char *text);
+/* Writes @text as FOLDER/NAME. */
+bool pod_report_save (const char *folder, const char *name, const char *text, GError **error);

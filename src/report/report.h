@@ -1,0 +1,44 @@
+#pragma once
+
+#include <json-glib/json-glib.h>
+
+#include "exec/exec.h"
+
+/* Results and timelines as text and pictures. Takes neutral results (the JSON of a run) and
+ * timelines, runs no simulation. */
+
+/* A term of a step's time. The terms of a result add up to the step to the picosecond. */
+typedef struct
+{
+  char *name;      /* "compute", "exposed fsdp", "bubble", "idle" */
+  const char *axis; /* (nullable) of an exposed term, points into name */
+  int64_t time_ps;
+  int64_t total_ps; /* of an axis: all its communication, hidden or not; else time_ps */
+} PodReportTerm;
+
+/* The terms in the order of the result. Returns: (transfer full) (element-type PodReportTerm) */
+GArray *pod_report_terms (JsonObject *result);
+/* What the terms should add up to. */
+int64_t pod_report_time_ps (JsonObject *result);
+
+/* The summary of a step: time and its lower bound, MFU, breakdown, memory, bound, training,
+ * assumptions, warnings. Returns: (transfer full) */
+char *pod_report_step (JsonObject *result);
+/* Kernels and collectives by time, each with what decided it. Returns: (transfer full) */
+char *pod_report_explain (const PodExecResult *exec);
+/* JSON lines: the program, its classes with their steps, its blocks, and a line for each op (shape,
+ * bytes, group, dependencies, buffers); docs/format/program.md. Errors: IO. O(ops + steps). */
+bool pod_report_program (const PodProgram *program, const char *file, GError **error);
+/* breakdown.png and memory.png in @folder (made when absent), each with its .tsv and .gnuplot beside
+ * it, and timeline.svg. Where there is no gnuplot (see below), only the .png are missing. Errors: IO,
+ * with gnuplot's own words where it fails. O(spans + samples). */
+bool pod_report_plots (JsonObject *result, const PodTimeline *timeline, const char *folder,
+                       GError **error);
+/* Whether gnuplot can be run. */
+bool pod_report_has_gnuplot (void);
+
+/* What changed between two results: inputs that differ, and the terms of time and memory, whose
+ * differences (B - A) add up to the whole one in picoseconds and bytes. Returns: (transfer full) */
+JsonObject *pod_report_diff (JsonObject *a, JsonObject *b);
+/* The same as tables. Returns: (transfer full) */
+char *pod_report_diff_to_text (JsonObject *diff);

@@ -1,0 +1,369 @@
+#include "scenario/result-private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/units.h"
+
+#define SCHEMA_VERSION 1
+
+static const char *const convention_names[] = { "causal", "megatron", "palm", "6nd", NULL };
+
+static double
+seconds (int64_t ps)
+{
+  return (double) ps / 1e12;
+}
+
+static double
+convention_flops (const PodTokenFlops *flops, unsigned index)
+{
+  switch (index)
+    {
+    case 0:
+      return flops->causal;
+    case 1:
+      return flops->megatron;
+    case 2:
+      return flops->palm;
+    default:
+      return flops->sixnd;
+    }
+}
+
+static void
+set_axes (JsonObject *result, const char *path, const int64_t ps[POD_N_AXES], const PodLayout *layout)
+{
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    if (layout->degree[a] > 1)
+      {
+        g_autofree char *key = g_strdup_printf ("%s.%s", path, pod_axis_name (a));
+
+        pod_result_set_double (result, key, seconds (ps[a]));
+      }
+}
+
+/* What most of the critical rank's step goes to. */
+static char *
+bound_of (const PodExecResult *exec)
+{
+  const PodBreakdown *b = &exec->breakdown;
+  int64_t best = b->compute_ps;
+  g_autofree char *name = g_strdup (exec->hbm_bound_s > exec->compute_bound_s ? "hbm" : "compute");
+
+  if (exec->overhead_bound_s > exec->compute_bound_s && exec->overhead_bound_s > exec->hbm_bound_s)
+    {
+      g_free (name);
+      name = g_strdup ("host");
+    }
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    if (b->exposed_ps[a] > best)
+      {
+        best = b->exposed_ps[a];
+        g_free (name);
+        name = g_strdup_printf ("network:%s", pod_axis_name (a));
+      }
+  if (b->bubble_ps > best)
+    {
+      g_free (name);
+      name = g_strdup ("bubble");
+    }
+  return g_steal_pointer (&name);
+}
+
+static void
+set_step (PodRun *run, const PodTokenFlops *flops, unsigned convention)
+{
+  const PodExecResult *exec = run->exec;
+  const PodBreakdown *b = &exec->breakdown;
+  const PodJob *job = &run->job;
+  const double time_s = seconds (exec->time_ps);
+  const double tokens = (double) job->batch.global_batch * (double) job->batch.seq_len;
+  const double n_devices = run->topology->n_devices;
+  PodDtype used;
+  const double peak = pod_chip_peak (run->topology->chip, job->dtype, run->fidelity == POD_FIDELITY_BOOK, &used);
+  g_autofree char *bound = bound_of (exec);
+  double recomputed = 0;
+  JsonObject *r = run->result;
+
+  pod_result_set_double (r, "step.time_s", time_s);
+  pod_result_set_double (r, "step.lower_bound_s", seconds (MIN (exec->lower_bound_ps, exec->time_ps)));
+  pod_result_set_double (r, "step.compute_s", seconds (b->compute_ps));
+  pod_result_set_double (r, "step.optimizer_s", seconds (b->optimizer_ps));
+  pod_result_set_double (r, "step.recompute_s", seconds (b->recompute_ps));
+  pod_result_set_double (r, "step.bubble_s", seconds (b->bubble_ps));
+  pod_result_set_double (r, "step.idle_s", seconds (b->idle_ps));
+  set_axes (r, "step.exposed_comm_s", b->exposed_ps, &job->layout);
+  set_axes (r, "step.comm_s", b->comm_ps, &job->layout);
+  pod_result_set_double (r, "step.tokens", tokens);
+  pod_result_set_double (r, "step.tokens_per_s", tokens / time_s);
+  pod_result_set_double (r, "step.tokens_per_s_per_chip", tokens / time_s / run->topology->n_chips);
+  pod_result_set_double (r, "step.flops_per_s_per_chip", tokens * convention_flops (flops, convention) / time_s / run->topology->n_chips);
+  pod_result_set_double (r, "step.mfu", tokens * convention_flops (flops, convention) / (time_s * n_devices * peak));
+  if (job->recompute == POD_RECOMPUTE_FULL) /* each layer's forward once more: all but the logits, a third of training */
+    recomputed = (convention_flops (flops, convention) - 6 * (double) run->model->hidden * (double) run->model->vocab) / 3;
+  pod_result_set_double (r, "step.hfu", tokens * (convention_flops (flops, convention) + recomputed) / (time_s * n_devices * peak));
+  for (unsigned i = 0; convention_names[i] != NULL; i++)
+    {
+      g_autofree char *key = g_strdup_printf ("step.mfu_by_convention.%s", convention_names[i]);
+
+      pod_result_set_double (r, key, tokens * convention_flops (flops, i) / (time_s * n_devices * peak));
+    }
+  pod_result_set_string (r, "step.flops_convention", convention_names[convention]);
+  pod_result_set_double (r, "step.mfu_peak_flops_per_s", peak);
+  pod_result_set_string (r, "step.bound", bound);
+  pod_result_set_int (r, "step.critical_rank", exec->critical_rank);
+  pod_result_set_int (r, "step.time_ps", exec->time_ps);
+  if (used != job->dtype)
+    g_ptr_array_add (run->warnings, g_strdup_printf ("%s has no %s matmul: its %s rate is used", run->topology->chip->title, pod_dtype_name (job->dtype), pod_dtype_name (used)));
+}
+
+/* The phases of one rank, and the limits that follow from its forward pass: how few tokens a device or how many ranks of tp
+ * turn the job from compute-bound to communication-bound (How to Scale Your Model, chapter 5). With T the forward times, C
+ * compute: weights gathers do not grow with the batch, so T_fsdp = C at tokens x T_fsdp / C; tp's collectives grow with it as
+ * compute does, so T_tp = C at degree x C / T_tp; of both, T_fsdp grows and T_tp falls with the fsdp degree X, equal at
+ * X sqrt(T_tp / T_fsdp), where they hide behind compute from tokens x T_fsdp T_tp / C^2 on (4 x when they cannot overlap). */
+static void
+set_phases (PodRun *run)
+{
+  const PodExecResult *exec = run->exec;
+  const PodLayout *layout = &run->job.layout;
+  const double compute_s = exec->phase_compute_s[POD_PHASE_FORWARD];
+  const double *comm_s = exec->phase_comm_s[POD_PHASE_FORWARD];
+  const double tokens = (double) run->job.batch.global_batch * (double) run->job.batch.seq_len / pod_layout_n_ranks (layout);
+  const double dp_s = exec->phase_comm_s[POD_PHASE_BACKWARD][POD_AXIS_DP];
+  JsonObject *r = run->result;
+
+  for (unsigned p = 0; p < POD_N_PHASES; p++)
+    {
+      g_autofree char *compute_key = g_strdup_printf ("phases.%s.compute_s", pod_phase_names[p]);
+
+      pod_result_set_double (r, compute_key, exec->phase_compute_s[p]);
+      for (unsigned a = 0; a < POD_N_AXES; a++)
+        if (layout->degree[a] > 1)
+          {
+            g_autofree char *key = g_strdup_printf ("phases.%s.comm_s.%s", pod_phase_names[p], pod_axis_name (a));
+
+            pod_result_set_double (r, key, exec->phase_comm_s[p][a]);
+          }
+    }
+  pod_result_set_double (r, "limits.tokens_per_device", tokens);
+  if (compute_s <= 0)
+    return;
+  if (dp_s > 0)
+    pod_result_set_double (r, "limits.dp.tokens_per_device", tokens * dp_s / exec->phase_compute_s[POD_PHASE_BACKWARD]);
+  if (comm_s[POD_AXIS_FSDP] > 0)
+    {
+      pod_result_set_double (r, "limits.fsdp.tokens_per_device", tokens * comm_s[POD_AXIS_FSDP] / compute_s);
+      pod_result_set_double (r, "limits.fsdp.global_tokens", tokens * comm_s[POD_AXIS_FSDP] / compute_s * pod_layout_n_ranks (layout));
+      pod_result_set_double (r, "limits.fsdp.devices", tokens * pod_layout_n_ranks (layout) / (tokens * comm_s[POD_AXIS_FSDP] / compute_s));
+    }
+  if (comm_s[POD_AXIS_TP] > 0)
+    pod_result_set_double (r, "limits.tp.degree", layout->degree[POD_AXIS_TP] * compute_s / comm_s[POD_AXIS_TP]);
+  if (comm_s[POD_AXIS_FSDP] > 0 && comm_s[POD_AXIS_TP] > 0)
+    {
+      const double mixed = tokens * comm_s[POD_AXIS_FSDP] * comm_s[POD_AXIS_TP] / (compute_s * compute_s);
+
+      pod_result_set_double (r, "limits.mixed.fsdp_degree", layout->degree[POD_AXIS_FSDP] * sqrt (comm_s[POD_AXIS_TP] / comm_s[POD_AXIS_FSDP]));
+      pod_result_set_double (r, "limits.mixed.tokens_per_device", mixed);
+      pod_result_set_double (r, "limits.mixed.tokens_per_device_without_overlap", 4 * mixed);
+      pod_result_set_double (r, "limits.mixed.devices", tokens * pod_layout_n_ranks (layout) / mixed);
+    }
+}
+
+static void
+set_memory (PodRun *run)
+{
+  const PodExecResult *exec = run->exec;
+  const bool is_book = run->fidelity == POD_FIDELITY_BOOK;
+  const double capacity = pod_chip_hbm_capacity (run->topology->chip, is_book);
+  const double reserved = is_book ? 0 : run->topology->chip->reserved_bytes;
+  JsonObject *r = run->result;
+  JsonArray *stages;
+  JsonArray *labels;
+
+  run->fits = exec->peak_bytes + reserved <= capacity;
+  pod_result_set_double (r, "memory.capacity_bytes", capacity);
+  pod_result_set_double (r, "memory.reserved_bytes", reserved);
+  pod_result_set_double (r, "memory.peak_bytes", exec->peak_bytes);
+  pod_result_set_bool (r, "memory.fits", run->fits);
+  pod_result_set_double (r, "memory.free_bytes", capacity - reserved - exec->peak_bytes);
+  for (unsigned u = 0; u < POD_N_USES; u++)
+    {
+      g_autofree char *key = g_strdup_printf ("memory.%s_bytes", pod_memory_use_names[u]);
+
+      pod_result_set_double (r, key, exec->by_use[u]);
+    }
+  pod_result_set_int (r, "memory.worst_rank", exec->worst_rank);
+  pod_result_set_double (r, "memory.peak_at_s", seconds (exec->peak_at_ps));
+  stages = pod_result_get_array (r, "memory.stage_peak_bytes");
+  for (guint i = 0; i < exec->stage_peaks->len; i++)
+    json_array_add_double_element (stages, g_array_index (exec->stage_peaks, double, i));
+  labels = pod_result_get_array (r, "memory.at_peak");
+  for (guint l = 0; l < exec->by_label->len; l++)
+    {
+      const PodBufferLabel *label = &g_array_index (run->program->labels, PodBufferLabel, l);
+      JsonObject *entry;
+
+      if (g_array_index (exec->by_label, double, l) == 0)
+        continue;
+      entry = json_object_new ();
+      pod_result_set_string (entry, "buffers", label->name);
+      pod_result_set_string (entry, "use", pod_memory_use_names[label->use]);
+      pod_result_set_double (entry, "bytes", g_array_index (exec->by_label, double, l));
+      json_array_add_object_element (labels, entry);
+    }
+}
+
+static uint64_t
+padded_params (const PodRun *run, const PodParams *params)
+{
+  const PodModel *model = run->model;
+  const uint64_t tables = model->vocab == 0 ? 0 : model->is_tied ? 1 : 2;
+
+  return params->total + tables * (pod_job_padded_vocab (&run->job) - model->vocab) * model->hidden;
+}
+
+static void
+set_model (PodRun *run, const PodTokenFlops *flops, unsigned convention)
+{
+  JsonObject *r = run->result;
+  PodBytesPerParam bytes;
+  PodParams params;
+  uint64_t padded;
+
+  pod_model_params (run->model, &params);
+  padded = padded_params (run, &params);
+  pod_result_set_string (r, "model.name", run->model->name);
+  pod_result_set_int (r, "model.params", (int64_t) params.total);
+  pod_result_set_int (r, "model.active_params", (int64_t) params.active);
+  pod_result_set_int (r, "model.params_padded", (int64_t) padded);
+  pod_result_set_int (r, "model.layers", (int64_t) run->model->n_layers);
+  pod_result_set_int (r, "model.vocab_padded", (int64_t) pod_job_padded_vocab (&run->job));
+  pod_result_set_double (r, "model.flops_per_token", convention_flops (flops, convention));
+  pod_job_bytes_per_param (&run->job, &bytes);
+  pod_result_set_double (r, "model.bytes_per_param.params", bytes.params);
+  pod_result_set_double (r, "model.bytes_per_param.grads", bytes.grads);
+  pod_result_set_double (r, "model.bytes_per_param.optimizer", bytes.optimizer);
+  g_ptr_array_add (run->assumptions, g_strdup_printf ("bytes per parameter: weights %g, gradients %g, optimizer %g (%s)", bytes.params, bytes.grads, bytes.optimizer,
+                                                      run->job.has_master ? "fp32 master and moments" : "fp32 moments, no master copy"));
+  if (run->model->vocab > 0 && pod_job_padded_vocab (&run->job) != run->model->vocab)
+    g_ptr_array_add (run->assumptions, g_strdup_printf ("vocabulary %" G_GUINT64_FORMAT " padded to %" G_GUINT64_FORMAT " (a multiple of 128 x tp)", run->model->vocab, pod_job_padded_vocab (&run->job)));
+}
+
+/* Days, cost and energy of a whole training. */
+static bool
+set_training (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  const PodChip *chip = run->topology->chip;
+  const double availability = scenario->availability > 0 ? scenario->availability : 1;
+  const double price = scenario->price >= 0 ? scenario->price : chip->price_usd_per_h;
+  double tokens;
+  double hours;
+  JsonObject *r = run->result;
+
+  if (scenario->tokens == NULL)
+    return true;
+  if (!pod_parse_quantity (scenario->tokens, POD_UNIT_COUNT, &tokens, error))
+    {
+      g_prefix_error (error, "--tokens: ");
+      return false;
+    }
+  if (availability > 1)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--availability: %g is not a share of time (0 to 1)", availability);
+      return false;
+    }
+  hours = tokens / ((double) run->job.batch.global_batch * (double) run->job.batch.seq_len) * seconds (run->exec->time_ps) / availability / 3600;
+  pod_result_set_double (r, "train.tokens", tokens);
+  pod_result_set_double (r, "train.availability", availability);
+  pod_result_set_double (r, "train.days", hours / 24);
+  pod_result_set_double (r, "train.chip_hours", hours * run->topology->n_chips);
+  if (price > 0)
+    {
+      pod_result_set_double (r, "train.cost_usd", hours * run->topology->n_chips * price);
+      pod_result_set_double (r, "train.usd_per_chip_hour", price);
+    }
+  else
+    g_ptr_array_add (run->warnings, g_strdup_printf ("no price for %s: give --price for the cost", chip->title));
+  if (chip->tdp_w > 0)
+    pod_result_set_double (r, "train.energy_kwh", hours * run->topology->n_chips * chip->tdp_w / 1000);
+  else
+    g_ptr_array_add (run->warnings, g_strdup_printf ("no power figure is published for %s: no energy", chip->title));
+  return true;
+}
+
+static void
+set_strings (JsonObject *result, const char *path, const GPtrArray *strings)
+{
+  JsonArray *array = pod_result_get_array (result, path);
+
+  for (guint i = 0; i < strings->len; i++)
+    json_array_add_string_element (array, g_ptr_array_index ((GPtrArray *) strings, i));
+}
+
+static void
+set_collectives (PodRun *run)
+{
+  JsonArray *array = pod_result_get_array (run->result, "collectives");
+
+  for (guint i = 0; i < run->exec->collectives->len; i++)
+    {
+      const PodCollectiveUse *use = &g_array_index (run->exec->collectives, PodCollectiveUse, i);
+      JsonObject *entry = json_object_new ();
+
+      pod_result_set_string (entry, "axis", pod_axis_name (use->axis));
+      pod_result_set_string (entry, "group", use->comm);
+      pod_result_set_string (entry, "kind", pod_collective_name (use->kind));
+      pod_result_set_string (entry, "algorithm", use->algorithm);
+      pod_result_set_int (entry, "bytes", (int64_t) use->bytes);
+      pod_result_set_int (entry, "ranks", use->group_size);
+      pod_result_set_int (entry, "calls", (int64_t) use->n_per_rank);
+      pod_result_set_double (entry, "alone_s", use->alone_s);
+      json_array_add_object_element (array, entry);
+    }
+}
+
+bool
+pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  PodTokenFlops flops;
+  unsigned convention = 0;
+  g_autofree char *layout = pod_layout_to_text (&run->job.layout);
+  JsonObject *r = json_object_new ();
+
+  run->result = r;
+  if (scenario->flops_convention != NULL)
+    while (convention_names[convention] != NULL && strcmp (convention_names[convention], scenario->flops_convention) != 0)
+      convention++;
+  if (convention_names[convention] == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--flops-convention: unknown '%s'; known are causal, megatron, palm, 6nd", scenario->flops_convention);
+      return false;
+    }
+  pod_model_token_flops (run->model, run->job.batch.seq_len, &flops);
+  pod_result_set_int (r, "schema_version", SCHEMA_VERSION);
+  pod_result_set_string (r, "topology.name", run->topology->name);
+  pod_result_set_string (r, "topology.chip", run->topology->chip->name);
+  pod_result_set_int (r, "topology.chips", run->topology->n_chips);
+  pod_result_set_int (r, "topology.devices", run->topology->n_devices);
+  pod_result_set_string (r, "fidelity", pod_fidelity_name (run->fidelity));
+  pod_result_set_string (r, "layout", layout);
+  pod_result_set_string (r, "map", run->mesh->text);
+  pod_result_set_int (r, "batch.seq_len", (int64_t) run->job.batch.seq_len);
+  pod_result_set_int (r, "batch.global_batch", (int64_t) run->job.batch.global_batch);
+  pod_result_set_int (r, "batch.micro_batch", (int64_t) run->job.batch.micro_batch);
+  pod_result_set_int (r, "batch.microbatches", (int64_t) pod_job_n_microbatches (&run->job));
+  set_step (run, &flops, convention);
+  set_phases (run);
+  set_memory (run);
+  set_model (run, &flops, convention);
+  set_collectives (run);
+  if (!set_training (scenario, run, error))
+    return false;
+  set_strings (r, "assumptions", run->assumptions);
+  set_strings (r, "warnings", run->warnings);
+  return true;
+}

@@ -1,0 +1,442 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "scenario/result-private.h"
+
+/* From a scenario to a run: load, choose defaults, check, place, build, execute. */
+
+static void
+assume (GPtrArray *list, const char *format, ...)
+{
+  va_list args;
+
+  va_start (args, format);
+  g_ptr_array_add (list, g_strdup_vprintf (format, args));
+  va_end (args);
+}
+
+/* Splits "chip.hbm_bandwidth=1.23TB/s" and checks whose it is. Returns: (transfer full) (nullable) path and value */
+static char **
+split_set (const char *text, GError **error)
+{
+  g_auto (GStrv) pair = g_strsplit (text, "=", 2);
+
+  if (g_strv_length (pair) != 2 || (!g_str_has_prefix (pair[0], "chip.") && !g_str_has_prefix (pair[0], "topology.") && !g_str_has_prefix (pair[0], "model.")))
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--set: '%s' is not chip.FIELD=VALUE, topology.FIELD=VALUE or model.FIELD=VALUE", text);
+      return NULL;
+    }
+  return g_steal_pointer (&pair);
+}
+
+/* The --set overrides of the machine. */
+static bool
+set_topology (const PodScenario *scenario, PodTopology *topology, GPtrArray *assumptions, GError **error)
+{
+  for (guint i = 0; i < scenario->set->len; i++)
+    {
+      const char *text = g_ptr_array_index (scenario->set, i);
+      g_auto (GStrv) pair = split_set (text, error);
+
+      if (pair == NULL)
+        return false;
+      if (g_str_has_prefix (pair[0], "model."))
+        continue;
+      if (!pod_topology_set (topology, pair[0], pair[1], error))
+        {
+          g_prefix_error (error, "--set %s: ", text);
+          return false;
+        }
+      assume (assumptions, "set: %s", text);
+    }
+  return true;
+}
+
+static void
+append_all (GPtrArray *to, const GPtrArray *from)
+{
+  for (guint i = 0; from != NULL && i < from->len; i++)
+    g_ptr_array_add (to, g_strdup (g_ptr_array_index ((GPtrArray *) from, i)));
+}
+
+PodTopology *
+pod_scenario_topology (const PodScenario *scenario, GPtrArray *assumptions, GError **error)
+{
+  g_autoptr (PodTopology) topology = NULL;
+
+  if (scenario->topology == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--topology: which machine? for instance --topology tpu-v5p:4x4x4 or h100:8x16");
+      return NULL;
+    }
+  topology = pod_topology_load (scenario->topology, error);
+  if (topology == NULL)
+    {
+      g_prefix_error (error, "--topology: ");
+      return NULL;
+    }
+  append_all (assumptions, topology->assumptions);
+  if (!set_topology (scenario, topology, assumptions, error))
+    return NULL;
+  return g_steal_pointer (&topology);
+}
+
+/* The shape options and --set model.FIELD=N, all checked together so that heads and KV heads can move at once. */
+static bool
+set_model (const PodScenario *scenario, PodModel *model, GPtrArray *assumptions, GError **error)
+{
+  const PodModelOverride options[] = {
+    { "layers", scenario->layers },     { "hidden", scenario->hidden }, { "heads", scenario->heads }, { "kv_heads", scenario->kv_heads },
+    { "head_dim", scenario->head_dim }, { "ffn", scenario->ffn },       { "vocab", scenario->vocab },
+  };
+  g_autoptr (GArray) overrides = g_array_new (FALSE, FALSE, sizeof (PodModelOverride));
+  g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
+
+  for (unsigned i = 0; i < G_N_ELEMENTS (options); i++)
+    if (options[i].value > 0)
+      g_array_append_val (overrides, options[i]);
+  for (guint i = 0; i < scenario->set->len; i++)
+    {
+      g_auto (GStrv) pair = split_set (g_ptr_array_index (scenario->set, i), error);
+      PodModelOverride override;
+
+      if (pair == NULL)
+        return false;
+      if (!g_str_has_prefix (pair[0], "model."))
+        continue;
+      if (!pod_parse_whole (pair[1], POD_UNIT_COUNT, &override.value, error))
+        {
+          g_prefix_error (error, "--set %s: ", pair[0]);
+          return false;
+        }
+      g_ptr_array_add (names, g_strdelimit (g_strdup (pair[0] + strlen ("model.")), "-", '_'));
+      override.field = g_ptr_array_index (names, names->len - 1);
+      g_array_append_val (overrides, override);
+    }
+  for (guint i = 0; i < overrides->len; i++)
+    {
+      const PodModelOverride *override = &g_array_index (overrides, PodModelOverride, i);
+
+      assume (assumptions, "model: %s set to %" G_GUINT64_FORMAT, override->field, override->value);
+    }
+  return pod_model_set_all (model, (const PodModelOverride *) overrides->data, overrides->len, error);
+}
+
+PodModel *
+pod_scenario_model (const PodScenario *scenario, GPtrArray *assumptions, GError **error)
+{
+  g_autoptr (PodModel) model = NULL;
+
+  if (scenario->model == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--model: which model? a config.json, or a name such as llama3-70b");
+      return NULL;
+    }
+  model = pod_model_load (scenario->model, error);
+  if (model == NULL)
+    {
+      g_prefix_error (error, "--model: ");
+      return NULL;
+    }
+  append_all (assumptions, model->notes);
+  if (!set_model (scenario, model, assumptions, error) || !pod_model_check (model, error))
+    return NULL;
+  return g_steal_pointer (&model);
+}
+
+/* Picks a word out of a list, or the default when the option was not given. */
+static bool
+choose (const char *option, const char *text, const char *const *words, int fallback, int *out, GError **error)
+{
+  g_autofree char *all = NULL;
+
+  *out = fallback;
+  if (text == NULL)
+    return true;
+  for (int i = 0; words[i] != NULL; i++)
+    if (strcmp (text, words[i]) == 0)
+      {
+        *out = i;
+        return true;
+      }
+  all = g_strjoinv (", ", (char **) words);
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--%s: unknown or not modelled: '%s'; known are %s", option, text, all);
+  return false;
+}
+
+static bool
+choose_dtype (const char *option, const char *text, PodDtype fallback, PodDtype *out, GError **error)
+{
+  *out = fallback;
+  if (text == NULL || pod_dtype_parse (text, out, error))
+    return true;
+  g_prefix_error (error, "--%s: ", option);
+  return false;
+}
+
+static bool
+parse_seq_len (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  const char *text = scenario->seq_len;
+
+  if (text == NULL)
+    {
+      uint64_t limit = run->model->max_positions > 0 ? run->model->max_positions : 4096;
+
+      run->job.batch.seq_len = MIN (limit, 4096);
+      assume (run->assumptions, "sequence length %" G_GUINT64_FORMAT " (--seq-len not given)", run->job.batch.seq_len);
+      return true;
+    }
+  if (g_str_has_suffix (text, "k"))
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--seq-len: '%s' may mean 1000s or 1024s: write %.*sK (1000s) or %.*sKi (1024s)", text, (int) strlen (text) - 1, text,
+                   (int) strlen (text) - 1, text);
+      return false;
+    }
+  if (!pod_parse_whole (text, POD_UNIT_COUNT, &run->job.batch.seq_len, error))
+    {
+      g_prefix_error (error, "--seq-len: ");
+      return false;
+    }
+  if (run->job.batch.seq_len == 0)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--seq-len: must be at least 1");
+      return false;
+    }
+  return true;
+}
+
+static bool
+parse_global_batch (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  PodBatch *batch = &run->job.batch;
+  g_autofree char *text = NULL;
+  uint64_t n;
+
+  if (scenario->global_batch == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--global-batch: how many sequences are in a step? for instance --global-batch 1024, or 4Mitok");
+      return false;
+    }
+  text = g_strdup (scenario->global_batch);
+  if (g_str_has_suffix (text, "tok"))
+    {
+      text[strlen (text) - 3] = '\0';
+      if (!pod_parse_whole (text, POD_UNIT_COUNT, &n, error))
+        {
+          g_prefix_error (error, "--global-batch: ");
+          return false;
+        }
+      if (n % batch->seq_len != 0)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
+                       "--global-batch: %" G_GUINT64_FORMAT " tokens are not whole sequences of %" G_GUINT64_FORMAT ": remainder %" G_GUINT64_FORMAT "; nearest: %" G_GUINT64_FORMAT "tok or %" G_GUINT64_FORMAT "tok",
+                       n, batch->seq_len, n % batch->seq_len, n / batch->seq_len * batch->seq_len, (n / batch->seq_len + 1) * batch->seq_len);
+          return false;
+        }
+      batch->global_batch = n / batch->seq_len;
+    }
+  else if (!pod_parse_whole (text, POD_UNIT_COUNT, &batch->global_batch, error))
+    {
+      g_prefix_error (error, "--global-batch: ");
+      return false;
+    }
+  if ((double) batch->global_batch * (double) batch->seq_len > 1e9)
+    assume (run->warnings, "%.3g tokens in a step: more than 1e9, check --global-batch and --seq-len", (double) batch->global_batch * (double) batch->seq_len);
+  return true;
+}
+
+static bool
+parse_stage_layers (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  g_auto (GStrv) words = NULL;
+  unsigned n;
+
+  if (scenario->stage_layers == NULL)
+    return true;
+  words = g_strsplit (scenario->stage_layers, ",", -1);
+  n = g_strv_length (words);
+  run->given_stage_layers = g_new0 (uint32_t, n + 1);
+  for (unsigned i = 0; i < n; i++)
+    {
+      uint64_t count;
+
+      if (!pod_parse_whole (g_strstrip (words[i]), POD_UNIT_COUNT, &count, error))
+        {
+          g_prefix_error (error, "--stage-layers: ");
+          return false;
+        }
+      run->given_stage_layers[i] = (uint32_t) MIN (count, UINT32_MAX);
+    }
+  run->job.batch.stage_layers = run->given_stage_layers;
+  run->job.batch.n_stage_layers = n;
+  return true;
+}
+
+static bool
+choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  static const char *const optimizers[] = { "adam", "sgd", NULL };
+  static const char *const masters[] = { "none", "fp32", NULL };
+  static const char *const recomputes[] = { "none", "full", NULL };
+  static const char *const schedules[] = { "1f1b", NULL };
+  const bool is_book = run->fidelity == POD_FIDELITY_BOOK;
+  PodJob *job = &run->job;
+  int word;
+
+  if (!choose ("schedule", scenario->schedule, schedules, 0, &word, error) || !choose ("recompute", scenario->recompute, recomputes, 0, &word, error))
+    return false;
+  job->recompute = word == 0 ? POD_RECOMPUTE_NONE : POD_RECOMPUTE_FULL;
+  if (!choose ("optimizer", scenario->optimizer, optimizers, 0, &word, error))
+    return false;
+  job->optimizer = word == 0 ? POD_OPTIMIZER_ADAM : POD_OPTIMIZER_SGD;
+  if (!choose ("master-dtype", scenario->master_dtype, masters, is_book ? 0 : 1, &word, error))
+    return false;
+  job->has_master = word == 1;
+  if (!choose_dtype ("dtype", scenario->dtype, POD_DTYPE_BF16, &job->dtype, error)
+      || !choose_dtype ("param-dtype", scenario->param_dtype, pod_dtype_bytes (job->dtype) < 2 ? POD_DTYPE_BF16 : job->dtype, &job->param_dtype, error)
+      || !choose_dtype ("grad-dtype", scenario->grad_dtype, POD_DTYPE_BF16, &job->grad_dtype, error))
+    return false;
+  if (pod_dtype_bytes (job->dtype) < 1)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--dtype: %s is not modelled for training; known are bf16, fp16, fp8, int8, fp32", pod_dtype_name (job->dtype));
+      return false;
+    }
+  return true;
+}
+
+static bool
+choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  PodJob *job = &run->job;
+
+  if (scenario->layout == NULL)
+    assume (run->assumptions, "layout fsdp=%u: all devices (--layout not given)", run->topology->n_devices);
+  if (!pod_layout_parse (scenario->layout != NULL ? scenario->layout : "fsdp=auto", run->topology->n_devices, &job->layout, error))
+    {
+      g_prefix_error (error, "--");
+      return false;
+    }
+  if (scenario->zero != UINT64_MAX)
+    {
+      if (scenario->zero > 3)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--zero: %" G_GUINT64_FORMAT " is not 0, 1, 2 or 3", scenario->zero);
+          return false;
+        }
+      job->layout.zero_stage = (unsigned) scenario->zero;
+      if (scenario->zero == 3)
+        {
+          job->layout.degree[POD_AXIS_FSDP] *= job->layout.degree[POD_AXIS_DP];
+          job->layout.degree[POD_AXIS_DP] = 1;
+          job->layout.zero_stage = 0;
+        }
+    }
+  job->layout.is_sequence_parallel = scenario->sequence_parallel != 0;
+  job->is_dp_overlapped = scenario->overlap_dp != 0;
+  job->prefetch = scenario->overlap_fsdp == 0 ? 0 : scenario->prefetch == UINT64_MAX ? 1 : (unsigned) MIN (scenario->prefetch, 1000);
+  job->is_causal = scenario->causal != 0;
+  if (scenario->overlap_tp == 1)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--overlap-tp: collective matmul is not modelled; tensor-parallel collectives stand on the critical path");
+      return false;
+    }
+  return true;
+}
+
+static bool
+prepare (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  PodTraffic traffic;
+
+  if (scenario->fidelity == NULL)
+    run->fidelity = POD_FIDELITY_CALIBRATED;
+  else if (!pod_fidelity_parse (scenario->fidelity, &run->fidelity, error))
+    {
+      g_prefix_error (error, "--fidelity: ");
+      return false;
+    }
+  run->topology = pod_scenario_topology (scenario, run->assumptions, error);
+  if (run->topology == NULL)
+    return false;
+  run->model = pod_scenario_model (scenario, run->assumptions, error);
+  if (run->model == NULL)
+    return false;
+  run->job.model = run->model;
+  run->job.batch.micro_batch = scenario->micro_batch > 0 ? scenario->micro_batch : 1;
+  run->job.batch.is_embed_head_as_layers = scenario->embed_head_as_layers == 1;
+  if (!parse_seq_len (scenario, run, error) || !parse_global_batch (scenario, run, error) || !parse_stage_layers (scenario, run, error)
+      || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error)
+      || !pod_layout_check (&run->job.layout, run->model, &run->job.batch, run->topology->n_devices, scenario->allow_idle == 1, run->assumptions, &run->stage_layers, error))
+    return false;
+  run->job.stage_layers = run->stage_layers;
+  pod_job_traffic (&run->job, pod_chip_peak (run->topology->chip, run->job.dtype, run->fidelity == POD_FIDELITY_BOOK, NULL), &traffic);
+  run->mesh = pod_mesh_new (run->topology, &run->job.layout, scenario->map, scenario->order, &traffic, error);
+  return run->mesh != NULL;
+}
+
+static bool
+execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run, GError **error)
+{
+  static const char *const networks[] = { "analytic", "flow", NULL };
+  static const char *const folds[] = { "auto", "off", NULL };
+  PodExecRequest exec = { .topology = run->topology,
+                          .fidelity = run->fidelity,
+                          .algorithm = scenario->algorithm != NULL && strcmp (scenario->algorithm, "auto") == 0 ? NULL : scenario->algorithm,
+                          .record = request->record,
+                          .n_record = request->n_record,
+                          .is_recording_all = request->is_recording_all,
+                          .is_interrupted = request->is_interrupted };
+  int network;
+  int fold;
+
+  if (!choose ("network", scenario->network, networks, 1, &network, error) || !choose ("fold", scenario->fold, folds, 0, &fold, error))
+    return false;
+  for (uint32_t i = 0; i < request->n_record; i++)
+    if (request->record[i] >= run->mesh->n_ranks)
+      {
+        g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--trace-ranks: rank %u, but the layout has ranks 0 to %u", request->record[i], run->mesh->n_ranks - 1);
+        return false;
+      }
+  exec.network = network == 0 ? POD_NETWORK_ANALYTIC : POD_NETWORK_FLOW;
+  exec.is_folded = fold == 0;
+  run->program = pod_job_program (&run->job, run->mesh, error);
+  if (run->program == NULL)
+    return false;
+  exec.program = run->program;
+  run->exec = pod_exec_run (&exec, error);
+  return run->exec != NULL;
+}
+
+PodRun *
+pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GError **error)
+{
+  g_autoptr (PodRun) run = g_new0 (PodRun, 1);
+
+  run->assumptions = g_ptr_array_new_with_free_func (g_free);
+  run->warnings = g_ptr_array_new_with_free_func (g_free);
+  if (!prepare (scenario, run, error) || !execute (scenario, request, run, error) || !pod_run_summarise (scenario, run, error))
+    return NULL;
+  return g_steal_pointer (&run);
+}
+
+void
+pod_run_free (PodRun *run)
+{
+  if (run == NULL)
+    return;
+  if (run->result != NULL)
+    json_object_unref (run->result);
+  pod_exec_result_free (run->exec);
+  pod_program_free (run->program);
+  pod_mesh_free (run->mesh);
+  pod_model_free (run->model);
+  pod_topology_free (run->topology);
+  g_free (run->stage_layers);
+  g_free (run->given_stage_layers);
+  g_ptr_array_unref (run->assumptions);
+  g_ptr_array_unref (run->warnings);
+  g_free (run);
+}

@@ -1,0 +1,229 @@
+#include "scenario/scenario.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/data-path.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "base/xml.h"
+
+#define AT(field) offsetof (PodScenario, field)
+
+const PodOption pod_scenario_options[] = {
+  { "topology", POD_OPTION_TEXT, AT (topology), "T", "machine: a file, a name in topologies/, or CHIP:SHAPE (tpu-v5p:16x16x16, h100:8x128)" },
+  { "model", POD_OPTION_TEXT, AT (model), "M", "model: a Hugging Face config.json, or a name in workloads/models/" },
+  { "workload", POD_OPTION_TEXT, AT (workload), "FILE", "XML file with model, batch, precision and layout; options override it" },
+  { "layout", POD_OPTION_TEXT, AT (layout), "AXES", "degrees: \"dp=2 fsdp=64 tp=8 pp=4\"; one may be auto" },
+  { "map", POD_OPTION_TEXT, AT (map), "MAP", "axes on a torus, innermost first: \"tp=x:4 fsdp=x:4,y,z\"" },
+  { "order", POD_OPTION_TEXT, AT (order), "AXES", "axes on a switched machine, innermost first: tp,cp,fsdp,dp,pp" },
+  { "seq-len", POD_OPTION_TEXT, AT (seq_len), "N", "tokens of a sequence" },
+  { "global-batch", POD_OPTION_TEXT, AT (global_batch), "N|Ntok", "sequences (or tokens) of a step" },
+  { "micro-batch", POD_OPTION_COUNT, AT (micro_batch), "N", "sequences of a microbatch on one data rank (1)" },
+  { "schedule", POD_OPTION_TEXT, AT (schedule), "NAME", "pipeline schedule: 1f1b" },
+  { "recompute", POD_OPTION_TEXT, AT (recompute), "KIND", "activations computed again in backward: none, full" },
+  { "zero", POD_OPTION_COUNT, AT (zero), "STAGE", "what dp shards: 0 nothing, 1 optimizer, 2 and gradients, 3 turns dp into fsdp" },
+  { "optimizer", POD_OPTION_TEXT, AT (optimizer), "NAME", "adam, sgd" },
+  { "dtype", POD_OPTION_TEXT, AT (dtype), "TYPE", "of matmuls and activations: bf16, fp16, fp8, int8, fp32" },
+  { "param-dtype", POD_OPTION_TEXT, AT (param_dtype), "TYPE", "of weights as kept and gathered (bf16)" },
+  { "master-dtype", POD_OPTION_TEXT, AT (master_dtype), "TYPE", "of the optimizer's copy of the weights: fp32, none" },
+  { "grad-dtype", POD_OPTION_TEXT, AT (grad_dtype), "TYPE", "of gradients as kept and reduced: bf16, fp32" },
+  { "sequence-parallel", POD_OPTION_FLAG, AT (sequence_parallel), NULL, "tp shards tokens between its matmuls (on)" },
+  { "overlap-fsdp", POD_OPTION_FLAG, AT (overlap_fsdp), NULL, "gather weights ahead of their use (on)" },
+  { "overlap-dp", POD_OPTION_FLAG, AT (overlap_dp), NULL, "reduce gradients behind backward compute (on)" },
+  { "overlap-tp", POD_OPTION_FLAG, AT (overlap_tp), NULL, "collective matmul; only --no-overlap-tp is modelled" },
+  { "prefetch", POD_OPTION_COUNT, AT (prefetch), "N", "layers that FSDP gathers ahead (1)" },
+  { "stage-layers", POD_OPTION_TEXT, AT (stage_layers), "LIST", "layers of each pipeline stage: 7,8,8,7" },
+  { "embed-head-as-layers", POD_OPTION_FLAG, AT (embed_head_as_layers), NULL, "embedding and head count as a layer each when layers are dealt to stages" },
+  { "allow-idle", POD_OPTION_FLAG, AT (allow_idle), NULL, "a layout may use fewer devices than there are" },
+  { "causal", POD_OPTION_FLAG, AT (causal), NULL, "attention is causal (on)" },
+  { "layers", POD_OPTION_COUNT, AT (layers), "N", "override the model's layers" },
+  { "hidden", POD_OPTION_COUNT, AT (hidden), "N", "override the hidden size" },
+  { "heads", POD_OPTION_COUNT, AT (heads), "N", "override the query heads" },
+  { "kv-heads", POD_OPTION_COUNT, AT (kv_heads), "N", "override the KV heads" },
+  { "head-dim", POD_OPTION_COUNT, AT (head_dim), "N", "override the head size" },
+  { "ffn", POD_OPTION_COUNT, AT (ffn), "N", "override the FFN width" },
+  { "vocab", POD_OPTION_COUNT, AT (vocab), "N", "override the vocabulary" },
+  { "fidelity", POD_OPTION_TEXT, AT (fidelity), "F", "book, ideal, calibrated (default)" },
+  { "network", POD_OPTION_TEXT, AT (network), "N", "analytic, flow (default)" },
+  { "fold", POD_OPTION_TEXT, AT (fold), "auto|off", "one representative of equal ranks (auto), or every rank (off)" },
+  { "algorithm", POD_OPTION_TEXT, AT (algorithm), "NAME", "collective algorithm where it fits (auto)" },
+  { "flops-convention", POD_OPTION_TEXT, AT (flops_convention), "C", "of mfu: causal (default), megatron, palm, 6nd" },
+  { "tokens", POD_OPTION_TEXT, AT (tokens), "TOTAL", "tokens of the whole training: days, cost, energy" },
+  { "price", POD_OPTION_NUMBER, AT (price), "USD", "price of a chip-hour (the chip file's)" },
+  { "availability", POD_OPTION_NUMBER, AT (availability), "RATIO", "share of time that trains (1)" },
+  { "set", POD_OPTION_LIST, AT (set), "PATH=VALUE", "override a number: chip.hbm_bandwidth=1.23TB/s, model.layers=8; may be repeated" },
+  { "strict", POD_OPTION_FLAG, AT (strict), NULL, "an option that contradicts the workload file is an error" },
+  { NULL, POD_OPTION_TEXT, 0, NULL, NULL },
+};
+
+PodScenario *
+pod_scenario_new (void)
+{
+  PodScenario *scenario = g_new0 (PodScenario, 1);
+
+  scenario->set = g_ptr_array_new_with_free_func (g_free);
+  scenario->zero = UINT64_MAX;
+  scenario->prefetch = UINT64_MAX;
+  scenario->price = -1;
+  scenario->availability = -1;
+  for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
+    if (option->kind == POD_OPTION_FLAG)
+      *(int *) ((char *) scenario + option->offset) = -1;
+  return scenario;
+}
+
+void
+pod_scenario_free (PodScenario *scenario)
+{
+  if (scenario == NULL)
+    return;
+  for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
+    if (option->kind == POD_OPTION_TEXT)
+      g_free (*(char **) ((char *) scenario + option->offset));
+  g_ptr_array_unref (scenario->set);
+  g_free (scenario);
+}
+
+static const PodOption *
+find_option (const char *name, bool *out_is_negated)
+{
+  *out_is_negated = false;
+  for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
+    {
+      if (strcmp (option->name, name) == 0)
+        return option;
+      if (option->kind == POD_OPTION_FLAG && g_str_has_prefix (name, "no-") && strcmp (option->name, name + 3) == 0)
+        {
+          *out_is_negated = true;
+          return option;
+        }
+    }
+  return NULL;
+}
+
+static bool
+set_flag (int *target, const char *value, bool is_negated, GError **error)
+{
+  bool is_true = value == NULL || strcmp (value, "true") == 0 || strcmp (value, "1") == 0 || strcmp (value, "yes") == 0;
+
+  if (!is_true && strcmp (value, "false") != 0 && strcmp (value, "0") != 0 && strcmp (value, "no") != 0)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "'%s' is not true or false", value);
+      return false;
+    }
+  *target = is_true != is_negated;
+  return true;
+}
+
+bool
+pod_scenario_set (PodScenario *scenario, const char *name, const char *value, GError **error)
+{
+  bool is_negated;
+  const PodOption *option = find_option (name, &is_negated);
+  void *target;
+  bool is_right = true;
+
+  if (option == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--%s: unknown option", name);
+      return false;
+    }
+  target = (char *) scenario + option->offset;
+  switch (option->kind)
+    {
+    case POD_OPTION_TEXT:
+      g_free (*(char **) target);
+      *(char **) target = g_strdup (value);
+      break;
+    case POD_OPTION_LIST:
+      g_ptr_array_add (*(GPtrArray **) target, g_strdup (value));
+      break;
+    case POD_OPTION_COUNT:
+      is_right = pod_parse_whole (value, POD_UNIT_COUNT, target, error);
+      break;
+    case POD_OPTION_NUMBER:
+      is_right = pod_parse_quantity (value, POD_UNIT_RATIO, target, error);
+      break;
+    case POD_OPTION_FLAG:
+      is_right = set_flag (target, value, is_negated, error);
+      break;
+    }
+  if (!is_right)
+    g_prefix_error (error, "--%s: ", name);
+  return is_right;
+}
+
+bool
+pod_scenario_is_set (const PodScenario *scenario, const PodOption *option)
+{
+  const void *at = (const char *) scenario + option->offset;
+
+  switch (option->kind)
+    {
+    case POD_OPTION_TEXT:
+      return *(char *const *) at != NULL;
+    case POD_OPTION_LIST:
+      return (*(GPtrArray *const *) at)->len > 0;
+    case POD_OPTION_COUNT:
+      return *(const uint64_t *) at != 0 && *(const uint64_t *) at != UINT64_MAX;
+    case POD_OPTION_NUMBER:
+      return *(const double *) at >= 0;
+    case POD_OPTION_FLAG:
+      return *(const int *) at >= 0;
+    }
+  return false;
+}
+
+/* One attribute of the workload file: an option of that name, unless it was said elsewhere. */
+static bool
+take_attribute (PodScenario *scenario, const PodXml *xml, xmlNodePtr node, const char *name, const char *value, GError **error)
+{
+  bool is_negated;
+  const PodOption *option = find_option (name, &is_negated);
+
+  if (option == NULL || option->offset == AT (workload))
+    return pod_xml_error (xml, node, error, "%s: no such option", name);
+  if (pod_scenario_is_set (scenario, option) && option->kind != POD_OPTION_LIST)
+    {
+      if (scenario->strict == 1)
+        return pod_xml_error (xml, node, error, "%s=\"%s\" contradicts --%s on the command line (--strict)", name, value, name);
+      return true;
+    }
+  if (!pod_scenario_set (scenario, name, value, error))
+    {
+      g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+      return false;
+    }
+  return true;
+}
+
+bool
+pod_scenario_load_workload (PodScenario *scenario, GError **error)
+{
+  g_autofree char *file = NULL;
+  g_autofree char *schema = NULL;
+  g_autoptr (PodXml) xml = NULL;
+
+  if (scenario->workload == NULL)
+    return true;
+  file = pod_data_find ("workloads", scenario->workload, ".xml");
+  schema = pod_data_find ("workloads", "workload.xsd", "");
+  if (file == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--workload: %s: no such file, nor a name in workloads/", scenario->workload);
+      return false;
+    }
+  xml = pod_xml_load (file, schema, error);
+  if (xml == NULL)
+    return false;
+  for (xmlNodePtr node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL; node = pod_xml_next (node, NULL))
+    for (const xmlAttr *attribute = node->properties; attribute != NULL; attribute = attribute->next)
+      {
+        g_autofree char *value = pod_xml_attr (node, (const char *) attribute->name);
+
+        if (!take_attribute (scenario, xml, node, (const char *) attribute->name, value, error))
+          return false;
+      }
+  return true;
+}

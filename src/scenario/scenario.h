@@ -1,0 +1,117 @@
+#pragma once
+
+#include <json-glib/json-glib.h>
+
+#include "exec/exec.h"
+#include "parallel/job.h"
+
+/* One run: a topology, a model, a layout and options become a result. Everything that asks questions (run, compare, search)
+ * fills a scenario and reads its run. */
+
+typedef enum
+{
+  POD_OPTION_TEXT,
+  POD_OPTION_COUNT,  /* whole number with K/Ki… */
+  POD_OPTION_NUMBER, /* ratio or price */
+  POD_OPTION_FLAG,   /* --x and --no-x */
+  POD_OPTION_LIST,   /* may be repeated */
+} PodOptionKind;
+
+/* An option, wherever it is said: command line, workload file, sweep. The table is the one place that lists them. */
+typedef struct
+{
+  const char *name;    /* "seq-len" */
+  PodOptionKind kind;
+  size_t offset;       /* in PodScenario */
+  const char *placeholder;
+  const char *help;
+} PodOption;
+
+typedef struct
+{
+  char *topology;
+  char *model;
+  char *workload;
+  char *layout;
+  char *map;
+  char *order;
+  char *schedule;
+  char *recompute;
+  char *optimizer;
+  char *dtype;
+  char *param_dtype;
+  char *master_dtype;
+  char *grad_dtype;
+  char *fidelity;
+  char *network;
+  char *fold;
+  char *algorithm;
+  char *global_batch;
+  char *seq_len;
+  char *stage_layers;
+  char *tokens;
+  char *flops_convention;
+  GPtrArray *set;      /* "PATH=VALUE" */
+  uint64_t micro_batch;
+  uint64_t zero;
+  uint64_t prefetch;
+  uint64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab; /* 0 = as the model says */
+  double price;        /* USD per chip-hour, < 0 = the chip's list price */
+  double availability;
+  int sequence_parallel; /* -1 default, 0, 1 */
+  int overlap_fsdp;
+  int overlap_dp;
+  int overlap_tp;
+  int embed_head_as_layers;
+  int allow_idle;
+  int causal;
+  int strict;
+} PodScenario;
+
+extern const PodOption pod_scenario_options[]; /* ends with name NULL */
+
+PodScenario *pod_scenario_new (void);
+void pod_scenario_free (PodScenario *scenario);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodScenario, pod_scenario_free)
+
+/* Sets an option by name ("seq-len", "no-overlap-dp"). Error INVALID "--name: what is wrong". Later calls win. */
+bool pod_scenario_set (PodScenario *scenario, const char *name, const char *value, GError **error);
+bool pod_scenario_is_set (const PodScenario *scenario, const PodOption *option);
+/* Reads scenario->workload (XML) under what is already set: options said elsewhere win. A conflict is an error when strict. */
+bool pod_scenario_load_workload (PodScenario *scenario, GError **error);
+
+/* A run and all that it made. */
+typedef struct
+{
+  PodTopology *topology;
+  PodModel *model;
+  PodJob job;
+  uint32_t *stage_layers;
+  uint32_t *given_stage_layers;
+  PodMesh *mesh;
+  PodProgram *program;
+  PodExecResult *exec;
+  PodFidelity fidelity;
+  GPtrArray *assumptions; /* (element-type utf8) */
+  GPtrArray *warnings;
+  JsonObject *result;     /* CLI.md's keys */
+  bool fits;
+} PodRun;
+
+/* What a caller of a run may ask for beyond its scenario. */
+typedef struct
+{
+  const uint32_t *record;  /* (nullable) ranks for the timeline */
+  uint32_t n_record;
+  bool is_recording_all;
+  const volatile bool *is_interrupted;
+} PodRunRequest;
+
+/* Loads, lays out, runs, sums up. Errors as the parts give them. Returns: (transfer full) */
+PodRun *pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GError **error);
+void pod_run_free (PodRun *run);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodRun, pod_run_free)
+
+/* The scenario's topology and model alone, with their overrides: for podsim topology, model, roofline. */
+PodTopology *pod_scenario_topology (const PodScenario *scenario, GPtrArray *assumptions, GError **error);
+PodModel *pod_scenario_model (const PodScenario *scenario, GPtrArray *assumptions, GError **error);

@@ -1,0 +1,59 @@
+#!/bin/bash
+# Opens traces of podsim in speedscope, in headless Chromium, and finds their lanes and slices on the page.
+# Prints "ok NAME" or "not ok NAME: why"; exits 1 when anything failed. `make check-browser` calls it; by hand, after a
+# build: BUILD=build tests/browser/run.sh. Packages and screenshots are put in $BUILD/browser.
+set -u
+
+SRC=$(cd "$(dirname "$0")/../.." && pwd)
+BUILD=$(cd "$SRC" && cd "${BUILD:-build}" && pwd) || exit 1
+PODSIM=${PODSIM:-$BUILD/podsim}
+folder=$BUILD/browser
+log=$folder/log
+
+fail ()
+{
+  echo "not ok browser/$1: $2"
+  if [ -s "$log" ]; then
+    head -n 20 "$log" | sed 's/^/    /'
+  fi
+  exit 1
+}
+
+mkdir -p "$folder" || exit 1
+: >"$log"
+
+CHROMIUM=
+for name in chromium chromium-browser google-chrome; do
+  CHROMIUM=$(command -v "$name") && break
+done
+[ -n "$CHROMIUM" ] || fail chromium 'not installed'
+export CHROMIUM
+
+# Beside the build, so that the source tree stays as it is; once per lock file
+cp "$SRC"/tests/browser/{package.json,package-lock.json,.npmrc,speedscope.mjs} "$folder" || exit 1
+cd "$folder" || exit 1
+if ! cmp -s package-lock.json node_modules/.podsim-lock; then
+  npm ci >"$log" 2>&1 || fail npm 'npm ci failed'
+  cp package-lock.json node_modules/.podsim-lock
+fi
+echo 'ok browser/packages'
+
+# A step that does not fit in memory (exit 3) has a trace all the same
+write_trace ()
+{
+  local name=$1 status=0
+  shift
+  rm -f "$name"
+  "$PODSIM" run "$@" --trace "$name" >"$log" 2>&1 || status=$?
+  if [ ! -s "$name" ] || { [ "$status" -ne 0 ] && [ "$status" -ne 3 ]; }; then
+    fail "$name" "podsim run: exit status $status"
+  fi
+}
+
+write_trace torus.json --topology tpu-v5p:4x4x4 --model llama3-8b --seq-len 4096 --global-batch 64 \
+  --layout "fsdp=16 tp=4"
+write_trace pipeline.json.gz --topology h100:8x4 --model llama3-8b --seq-len 4096 --global-batch 32 \
+  --layout "dp=2 tp=8 pp=2"
+
+rm -f ./*.png
+node speedscope.mjs "$folder" torus.json pipeline.json.gz

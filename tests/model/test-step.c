@@ -1,0 +1,231 @@
+/* Properties of a whole training step, over machines of every family:
+ *   - a folded run and a run of every rank give the same result, to the byte;
+ *   - on every rank the breakdown adds up to the step in integer picoseconds;
+ *   - more work, or less bandwidth, never takes less time; twice the microbatches take between one and two times as long;
+ *   - ideal <= calibrated; the lower bound is one.
+ * Nothing here is compared with a stored number. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "scenario/scenario.h"
+
+/* 128 devices each. */
+static const struct
+{
+  const char *topology;
+  const char *layout;
+} machines[] = {
+  { "tpu-v5p:4x4x8", "fsdp=32 tp=4" },          /* 3-D torus, all wrapped */
+  { "tpu-v5p:4x4x8t", "fsdp=32 tp=4" },         /* twisted */
+  { "tpu-v5p:2x8x8,unchecked", "dp=4 fsdp=8 tp=4" },      /* no whole cubes: a mesh */
+  { "tpu-v4:4x4x4*2", "dp=2 fsdp=16 tp=4" },    /* two slices over DCN */
+  { "tpu-v5p:4x4x4*2", "pp=2 fsdp=16 tp=4" },   /* pipeline over DCN */
+  { "tpu-v5e:8x16", "fsdp=32 tp=4" },           /* one wrapped axis, one line */
+  { "tpu-v6e:8x16", "dp=8 pp=4 tp=4" },
+  { "tpu-v3:8x8", "fsdp=32 tp=4" },             /* two devices a chip */
+  { "tpu-v7x:4x4x4", "fsdp=16 tp=8" },
+  { "h100:8x16", "dp=4 pp=4 tp=8" },            /* rails under one leaf layer */
+  { "h100:8x16", "fsdp=128" },
+  { "h100:8x16,rails=1", "dp=16 tp=8" },        /* plain leaves, partly filled */
+  { "a100:8x16,oversub=2", "dp=8 fsdp=2 tp=8" },
+  { "gb200:64x2", "dp=2 tp=8 pp=8" },
+  { "mi300x:8x16", "fsdp=16 tp=8" },            /* full meshes */
+  { "mi250x:4x16", "fsdp=32 tp=4" },
+};
+
+static const PodRunRequest no_request = { 0 };
+
+/* Runs podsim's scenario from "name=value" words ("layout=fsdp=4 tp=2"), NULL-terminated. */
+static PodRun *
+run_words (const char *first, va_list args)
+{
+  g_autoptr (PodScenario) scenario = pod_scenario_new ();
+  g_autoptr (GError) error = NULL;
+  PodRun *run;
+
+  for (const char *word = first; word != NULL; word = va_arg (args, const char *))
+    {
+      g_auto (GStrv) pair = g_strsplit (word, "=", 2);
+
+      ck_assert_msg (pod_scenario_set (scenario, pair[0], pair[1], &error), "%s: %s", word, error != NULL ? error->message : "");
+    }
+  run = pod_scenario_run (scenario, &no_request, &error);
+  ck_assert_msg (run != NULL, "%s: %s", first, error != NULL ? error->message : "");
+  return run;
+}
+
+static PodRun *
+run_job (const char *first, ...)
+{
+  va_list args;
+  PodRun *run;
+
+  va_start (args, first);
+  run = run_words (first, args);
+  va_end (args);
+  return run;
+}
+
+static char *
+result_text (PodRun *run)
+{
+  g_autoptr (JsonNode) root = json_node_alloc ();
+
+  json_node_init_object (root, run->result);
+  return pod_json_to_text (root);
+}
+
+static int64_t
+sum_of (const PodBreakdown *b)
+{
+  int64_t sum = b->compute_ps + b->bubble_ps + b->idle_ps;
+
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    sum += b->exposed_ps[a];
+  return sum;
+}
+
+static PodRun *
+run_machine (int i, const char *fold, const char *fidelity)
+{
+  g_autofree char *topology = g_strdup_printf ("topology=%s", machines[i].topology);
+  g_autofree char *layout = g_strdup_printf ("layout=%s", machines[i].layout);
+  g_autofree char *folding = g_strdup_printf ("fold=%s", fold);
+  g_autofree char *level = g_strdup_printf ("fidelity=%s", fidelity);
+
+  return run_job (topology, layout, folding, level, "model=llama3-8b", "seq-len=2048", "global-batch=256", "layers=8", NULL);
+}
+
+START_TEST (test_folded_is_unfolded)
+{
+  g_autoptr (PodRun) folded = run_machine (_i, "auto", "calibrated");
+  g_autoptr (PodRun) unfolded = run_machine (_i, "off", "calibrated");
+  g_autofree char *a = result_text (folded);
+  g_autofree char *b = result_text (unfolded);
+
+  ck_assert_msg (folded->exec->time_ps == unfolded->exec->time_ps, "%s %s: folded %ld ps, unfolded %ld ps", machines[_i].topology, machines[_i].layout,
+                 (long) folded->exec->time_ps, (long) unfolded->exec->time_ps);
+  ck_assert_msg (strcmp (a, b) == 0, "%s: results differ", machines[_i].topology);
+  ck_assert_uint_eq (unfolded->exec->n_represented, 128);
+}
+END_TEST
+
+START_TEST (test_breakdown_adds_up_on_every_rank)
+{
+  g_autoptr (PodRun) run = run_machine (_i, "off", "calibrated");
+
+  for (guint r = 0; r < run->exec->breakdowns->len; r++)
+    {
+      const PodBreakdown *b = &g_array_index (run->exec->breakdowns, PodBreakdown, r);
+
+      ck_assert_msg (sum_of (b) == run->exec->time_ps, "%s rank %u: %ld of %ld ps", machines[_i].topology, r, (long) sum_of (b), (long) run->exec->time_ps);
+      ck_assert (b->idle_ps >= 0 && b->bubble_ps >= 0 && b->compute_ps > 0);
+    }
+}
+END_TEST
+
+START_TEST (test_ideal_and_bound_are_below)
+{
+  g_autoptr (PodRun) calibrated = run_machine (_i, "auto", "calibrated");
+  g_autoptr (PodRun) ideal = run_machine (_i, "auto", "ideal");
+
+  ck_assert_msg (ideal->exec->time_ps <= calibrated->exec->time_ps, "%s: ideal %ld, calibrated %ld", machines[_i].topology, (long) ideal->exec->time_ps,
+                 (long) calibrated->exec->time_ps);
+  ck_assert (ideal->exec->lower_bound_ps <= ideal->exec->time_ps);
+  ck_assert (calibrated->exec->lower_bound_ps <= calibrated->exec->time_ps);
+}
+END_TEST
+
+START_TEST (test_timeline_is_sound)
+{
+  g_autoptr (PodRun) run = run_machine (_i, "auto", "calibrated");
+  g_autoptr (GError) error = NULL;
+
+  ck_assert_msg (pod_timeline_check (run->exec->timeline, &error), "%s: %s", machines[_i].topology, error != NULL ? error->message : "");
+}
+END_TEST
+
+/* Doubling a quantity moves the step the way it must. */
+static const struct
+{
+  const char *what;
+  const char *base;
+  const char *twice;
+  double at_least; /* time ratio */
+  double at_most;
+} doublings[] = {
+  { "layers", "layers=8", "layers=16", 1.5, 2.0 },
+  { "microbatches", "global-batch=64", "global-batch=128", 1.3, 2.0 },
+  { "hidden", "hidden=4096", "hidden=8192", 1.3, 4.5 },
+  { "link bandwidth", "set=chip.ici_bandwidth=100GB/s", "set=chip.ici_bandwidth=200GB/s", 0.45, 1.0 },
+  { "HBM bandwidth", "set=chip.hbm_bandwidth=2TB/s", "set=chip.hbm_bandwidth=4TB/s", 0.45, 1.0 },
+  { "peak", "set=chip.peak_bf16=459TFLOP/s", "set=chip.peak_bf16=918TFLOP/s", 0.45, 1.0 },
+};
+
+START_TEST (test_doubling)
+{
+  g_autoptr (PodRun) base = run_job ("topology=tpu-v5p:4x4x4", "layout=dp=2 fsdp=4 tp=4 pp=2", "model=llama3-8b", "seq-len=4096", "layers=8", "global-batch=64", doublings[_i].base, NULL);
+  g_autoptr (PodRun) twice = run_job ("topology=tpu-v5p:4x4x4", "layout=dp=2 fsdp=4 tp=4 pp=2", "model=llama3-8b", "seq-len=4096", "layers=8", "global-batch=64", doublings[_i].twice, NULL);
+  double ratio = (double) twice->exec->time_ps / (double) base->exec->time_ps;
+
+  ck_assert_msg (ratio >= doublings[_i].at_least && ratio <= doublings[_i].at_most, "twice the %s: %g times as long", doublings[_i].what, ratio);
+}
+END_TEST
+
+/* 1F1B with equal stages and sends that cost nothing: bubble over the whole is (p-1)/(m+p-1) (arXiv 2104.04473). The book's
+ * fidelity prices only matmuls; a link of 1e30 B/s makes sends free. p = 4, m = 8: 3/11. Gradient reduction is absent (dp = 1). */
+START_TEST (test_1f1b_bubble)
+{
+  static const struct { unsigned p, m; } cases[] = { { 2, 2 }, { 4, 4 }, { 4, 8 }, { 4, 16 }, { 8, 8 } };
+  g_autofree char *layout = g_strdup_printf ("layout=pp=%u", cases[_i].p);
+  g_autofree char *topology = g_strdup_printf ("topology=tpu-v5p:%ux1x1,unchecked", cases[_i].p);
+  g_autofree char *batch = g_strdup_printf ("global-batch=%u", cases[_i].m);
+  g_autoptr (PodRun) run = run_job (topology, layout, batch, "model=mlp-block", "layers=16", "seq-len=8192", "fidelity=book",
+                                    "set=chip.ici_bandwidth=1e21GB/s", "set=chip.ici_latency=0s", NULL);
+  double whole = (double) run->exec->time_ps;
+  double bubble = whole - (double) run->exec->breakdown.compute_ps;
+  double expected = (cases[_i].p - 1.0) / (cases[_i].m + cases[_i].p - 1.0);
+
+  ck_assert_msg (bubble / whole > expected - 1e-6 && bubble / whole < expected + 1e-6, "p=%u m=%u: %g, expected %g", cases[_i].p, cases[_i].m, bubble / whole, expected);
+}
+END_TEST
+
+/* Peak activations in flight of stage i: min(m, p - i) microbatches (the first stage holds most). */
+START_TEST (test_1f1b_memory)
+{
+  g_autoptr (PodRun) run = run_job ("topology=tpu-v5p:4x1x1", "layout=pp=4", "global-batch=8", "model=mlp-block", "layers=4", "seq-len=8192", "fidelity=book", NULL);
+  const double *peaks = (const double *) run->exec->stage_peaks->data;
+  double step = peaks[0] - peaks[1];
+
+  ck_assert (step > 0);
+  ck_assert_msg (peaks[1] - peaks[2] == step && peaks[2] - peaks[3] == step, "%g %g %g %g", peaks[0], peaks[1], peaks[2], peaks[3]);
+}
+END_TEST
+
+int
+main (void)
+{
+  Suite *suite = suite_create ("step");
+  TCase *machine = tcase_create ("machines");
+  TCase *other = tcase_create ("properties");
+  SRunner *runner = srunner_create (suite);
+  int n_failed;
+
+  tcase_set_timeout (machine, 120);
+  tcase_set_timeout (other, 120);
+  tcase_add_loop_test (machine, test_folded_is_unfolded, 0, G_N_ELEMENTS (machines));
+  tcase_add_loop_test (machine, test_breakdown_adds_up_on_every_rank, 0, G_N_ELEMENTS (machines));
+  tcase_add_loop_test (machine, test_ideal_and_bound_are_below, 0, G_N_ELEMENTS (machines));
+  tcase_add_loop_test (machine, test_timeline_is_sound, 0, G_N_ELEMENTS (machines));
+  tcase_add_loop_test (other, test_doubling, 0, G_N_ELEMENTS (doublings));
+  tcase_add_loop_test (other, test_1f1b_bubble, 0, 5);
+  tcase_add_test (other, test_1f1b_memory);
+  suite_add_tcase (suite, machine);
+  suite_add_tcase (suite, other);
+  srunner_run_all (runner, CK_NORMAL);
+  n_failed = srunner_ntests_failed (runner);
+  srunner_free (runner);
+  return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
