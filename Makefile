@@ -87,7 +87,6 @@ UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c tests/model/test-*.c))
 SUPPORT_SOURCES := $(sort $(wildcard tests/support/*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/*.c))
-TOOL_SOURCES := tests/tools/table-check.c
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 program = $(patsubst tests/%.c,$(BUILD)/tests/%,$(1))
@@ -97,7 +96,8 @@ LIBRARY = $(BUILD)/libpodsim.a
 UNIT_PROGRAMS = $(call program,$(UNIT_SOURCES))
 FUZZ_PROGRAMS = $(call program,$(FUZZ_SOURCES))
 BENCH_PROGRAMS = $(call program,$(BENCH_SOURCES))
-TEST_PROGRAMS = $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS) $(BUILD)/tests/table-check
+TRACE_CHECK = $(BUILD)/tests/tools/trace-check
+TEST_PROGRAMS = $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS) $(BUILD)/tests/table-check $(TRACE_CHECK)
 
 # Without -j, run and check still use every core
 jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
@@ -139,6 +139,11 @@ $(BENCH_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIBRARY) | $(TSAN_
 $(BUILD)/tests/table-check: $(BUILD)/obj/tests/tools/table-check.o | $(TSAN_OBJECT)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $< $(LIBS)
+
+# The judge of tests/check-trace.sh
+$(TRACE_CHECK): $(BUILD)/obj/tests/tools/trace-check.o $(call object,$(SUPPORT_SOURCES)) $(LIBRARY) | $(TSAN_OBJECT)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(LIBRARY) $(TEST_LIBS) $(LIBS)
 
 # Files that hold a command or a list and change only with it: what depends on them is built again
 # when CC, CFLAGS, PREFIX or VERSION changes, or when a source file is removed

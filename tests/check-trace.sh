@@ -1,5 +1,6 @@
 #!/bin/bash
-# Writes traces with podsim run and judges them: strict JSON, lanes, flows, names, sizes (tests/support/trace-rules.c).
+# Writes traces with podsim run and judges them: strict JSON, lanes, flows, names, sizes
+# (tests/support/trace-rules.c).
 # Prints "ok NAME" or "not ok NAME: why". After a build also by hand: BUILD=build tests/check-trace.sh
 set -u
 
@@ -11,8 +12,13 @@ folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 status=0
 
-# Runs podsim with "$@", which writes the trace $1 in the folder. A step that does not fit in memory (exit 3) has a trace all
-# the same.
+if [ ! -x "$trace_check" ]; then
+  echo 'not ok trace-check: was not built'
+  exit 1
+fi
+
+# Writes the trace $1 in the folder: podsim run with what follows. A step that does not fit in memory
+# (exit 3) has a trace all the same.
 write_trace ()
 {
   local name=$1 result=0

@@ -280,10 +280,8 @@ pod_output_close (PodOutput *output, GError **error)
   return finish (output, output->target, error);
 }
 
-/* "d/trace.json" to "d/trace.partial.json", "trace.json.gz" to "trace.partial.json.gz", "trace" to
- * "trace.partial". Returns: (transfer full) */
-static char *
-partial_name (const char *target)
+char *
+pod_output_partial_name (const char *target)
 {
   const char *slash = strrchr (target, G_DIR_SEPARATOR);
   const char *base = slash != NULL ? slash + 1 : target;
@@ -301,7 +299,7 @@ pod_output_keep_partial (PodOutput *output, GError **error)
 {
   g_return_val_if_fail (output != NULL, false);
 
-  g_autofree char *target = output->target != NULL ? partial_name (output->target) : NULL;
+  g_autofree char *target = output->target != NULL ? pod_output_partial_name (output->target) : NULL;
   return finish (output, target, error);
 }
 

@@ -21,5 +21,9 @@ void pod_output_abandon (PodOutput *output);
 bool pod_output_keep_partial (PodOutput *output, GError **error);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodOutput, pod_output_abandon)
 
+/* The name for output of an interrupted run: "d/trace.json" to "d/trace.partial.json", "trace.json.gz" to
+ * "trace.partial.json.gz", "trace" to "trace.partial". Returns: (transfer full) */
+char *pod_output_partial_name (const char *target);
+
 /* A small whole file at once. */
 bool pod_output_save (const char *file, const char *text, GError **error);

@@ -20,6 +20,9 @@ typedef enum
   FACT_SECONDS,       /* double, as the next ones */
   FACT_BYTES,
   FACT_BYTES_PER_S,
+  FACT_HERTZ,
+  FACT_WATTS,
+  FACT_USD_PER_H,
   FACT_PLAIN,
   FACT_RATED_BYTES,   /* PodRated, as the next ones */
   FACT_RATED_BYTES_PER_S,
@@ -58,9 +61,9 @@ static const Fact facts[] = {
   { "l2_capacity", "l2_bytes", FACT_RATED_BYTES, AT (l2_bytes) },
   { "mxu_dim", "mxu_dim", FACT_COUNT, AT (mxu_dim) },
   { "mxus_per_core", "mxus_per_core", FACT_COUNT, AT (mxus_per_core) },
-  { "clock", "clock_hz", FACT_PLAIN, AT (clock_hz) },
-  { "tdp", "tdp_w", FACT_PLAIN, AT (tdp_w) },
-  { "price", "price_usd_per_h", FACT_PLAIN, AT (price_usd_per_h) },
+  { "clock", "clock_hz", FACT_HERTZ, AT (clock_hz) },
+  { "tdp", "tdp_w", FACT_WATTS, AT (tdp_w) },
+  { "price", "price_usd_per_h", FACT_USD_PER_H, AT (price_usd_per_h) },
   { "torus_dims", "torus_dims", FACT_COUNT, AT (torus_dims) },
   { "pod_extent", "pod_extent", FACT_EXTENT, AT (pod_extent) },
   { "wrap_extent", "wrap_extent", FACT_COUNT, AT (wrap_extent) },
@@ -131,6 +134,9 @@ value_of (const PodChip *chip, const Fact *fact, bool is_book)
     case FACT_SECONDS:
     case FACT_BYTES:
     case FACT_BYTES_PER_S:
+    case FACT_HERTZ:
+    case FACT_WATTS:
+    case FACT_USD_PER_H:
     case FACT_PLAIN:
       return *(const double *) at;
     case FACT_RATED_BYTES:
@@ -157,12 +163,36 @@ pod_chip_default_rails (const PodChip *chip, unsigned chips_per_node)
 
 /* ---- derived numbers ---- */
 
+/* "459 TFLOP/s" */
+static char *
+format_flops_per_s (double value)
+{
+  g_autofree char *flops = pod_format_flops (value);
+
+  return g_strconcat (flops, "/s", NULL);
+}
+
+static char *
+format_plain (double value, const char *unit)
+{
+  g_autofree char *number = pod_format_double (value);
+
+  return g_strconcat (number, unit, NULL);
+}
+
+static char *
+format_ratio (double value)
+{
+  return g_strdup_printf ("%.5g", value);
+}
+
 /* What follows from the file's numbers; in @book's copy from the book's. 0: has no meaning for the chip. */
 typedef struct
 {
   const char *key;
   const char *title;
   double (*of) (const PodChip *chip, bool is_book);
+  char *(*format) (double value);
 } Derived;
 
 static double
@@ -245,28 +275,19 @@ pod_peak (const PodChip *chip, bool is_book)
 }
 
 static const Derived derived[] = {
-  { "ici_bidirectional_bytes_per_s", "one ICI link, both directions, B/s", ici_both_ways },
-  { "ridge_flops_per_byte", "bf16 FLOPs per byte of HBM", ridge },
-  { "vmem_ridge_flops_per_byte", "bf16 FLOPs per byte of VMEM", vmem_ridge },
-  { "ici_ridge_flops_per_byte", "bf16 FLOPs per byte of one ICI axis, both directions", ici_ridge },
-  { "scale_up_ridge_flops_per_byte", "bf16 FLOPs per byte of scale-up egress", scale_up_ridge },
-  { "nic_ridge_flops_per_byte", "bf16 FLOPs per byte of scale-out", nic_ridge },
-  { "vmem_to_hbm_ratio", "VMEM rate over HBM rate", vmem_to_hbm },
-  { "hbm_to_ici_ratio", "HBM rate over one ICI link's, one direction", hbm_to_ici },
-  { "matrix_to_vector_ratio", "matrix units over vector units", matrix_to_vector },
-  { "pod_peak_flops_per_s", "bf16 FLOP/s of a full pod or domain", pod_peak },
+  { "ici_bidirectional_bytes_per_s", "one ICI link, both directions", ici_both_ways, pod_format_bytes_per_s },
+  { "ridge_flops_per_byte", "bf16 FLOPs per byte of HBM", ridge, format_ratio },
+  { "vmem_ridge_flops_per_byte", "bf16 FLOPs per byte of VMEM", vmem_ridge, format_ratio },
+  { "ici_ridge_flops_per_byte", "bf16 FLOPs per byte of one ICI axis, both directions", ici_ridge, format_ratio },
+  { "scale_up_ridge_flops_per_byte", "bf16 FLOPs per byte of scale-up egress", scale_up_ridge, format_ratio },
+  { "nic_ridge_flops_per_byte", "bf16 FLOPs per byte of scale-out", nic_ridge, format_ratio },
+  { "vmem_to_hbm_ratio", "VMEM rate over HBM rate", vmem_to_hbm, format_ratio },
+  { "hbm_to_ici_ratio", "HBM rate over one ICI link's, one direction", hbm_to_ici, format_ratio },
+  { "matrix_to_vector_ratio", "matrix units over vector units", matrix_to_vector, format_ratio },
+  { "pod_peak_flops_per_s", "bf16 FLOP/s of a full pod or domain", pod_peak, format_flops_per_s },
 };
 
 /* ---- text ---- */
-
-/* "459 TFLOP/s" */
-static char *
-format_flops_per_s (double value)
-{
-  g_autofree char *flops = pod_format_flops (value);
-
-  return g_strconcat (flops, "/s", NULL);
-}
 
 static char *
 format_extent (const unsigned *extent)
@@ -303,13 +324,19 @@ format_fact (const PodChip *chip, const Fact *fact, bool is_book)
       return pod_format_bytes_per_s (value);
     case FACT_RATED_FLOPS_PER_S:
       return format_flops_per_s (value);
+    case FACT_HERTZ:
+      return format_plain (value / 1e9, " GHz");
+    case FACT_WATTS:
+      return format_plain (value, " W");
+    case FACT_USD_PER_H:
+      return format_plain (value, " USD/h");
     case FACT_COUNT:
     case FACT_BOOL:
     case FACT_EXTENT:
     case FACT_PLAIN:
       break;
     }
-  return pod_format_double (value);
+  return format_plain (value, "");
 }
 
 /* "" when the file has none. */
@@ -375,14 +402,12 @@ print_derived (const PodChip *chip, GString *out)
 
   for (size_t i = 0; i < G_N_ELEMENTS (derived); i++)
     {
-      char value[32], book[32];
+      g_autofree char *value = derived[i].format (derived[i].of (chip, false));
+      g_autofree char *book = derived[i].format (derived[i].of (chip, true));
       const char *const cells[] = { derived[i].title, value, book };
 
-      if (!(derived[i].of (chip, false) > 0))
-        continue;
-      g_snprintf (value, sizeof value, "%.4g", derived[i].of (chip, false));
-      g_snprintf (book, sizeof book, "%.4g", derived[i].of (chip, true));
-      pod_table_add_row (table, cells);
+      if (derived[i].of (chip, false) > 0)
+        pod_table_add_row (table, cells);
     }
   text = pod_table_to_text (table);
   g_string_append (out, text);

@@ -133,6 +133,11 @@ group_by_axes (PodCollectiveJob *job, const char *axes, GError **error)
                    job->topology->name);
       return false;
     }
+  if (*list == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--axes: expected AXIS or AXIS:N, got ''");
+      return false;
+    }
   for (char **item = list; *item != NULL; item++)
     if (!add_factor (job, *item, error))
       return false;
@@ -171,6 +176,11 @@ group_by_list (PodCollectiveJob *job, const char *text, GError **error)
   g_auto (GStrv) list = g_strsplit (text, ",", -1);
   guint n = g_strv_length (list);
 
+  if (n == 0)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--devices: expected numbers, got ''");
+      return false;
+    }
   job->devices = g_new (uint32_t, MAX (n, 1));
   for (guint i = 0; i < n; i++)
     {

@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 #include "collective/collective.h"
 
-/* podsim collective, over its files: options and sweep (collective.c), the group
+/* podsim collective, over its files: options and sweep (cmd-collective.c), the group
  * (collective-group.c), output (collective-print.c). */
 
 typedef struct

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <json-glib/json-glib.h>
+#include "base/json.h"
 
 #include "topology/topology.h"
 

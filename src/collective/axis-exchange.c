@@ -200,7 +200,8 @@ explain (const PodPlanRequest *request, const PodAxisShape *shapes, double twist
       if (axis->stride > 1)
         g_string_append_printf (text, " at stride %u", axis->stride);
       g_string_append_printf (text, ", busiest link %.4g x bytes in each direction",
-                              shapes[a].volume * shapes[a].peak);
+                              shapes[a].volume * shapes[a].peak
+                                  * (axis->dim == POD_DIM_CORE ? 1 : members_per_chip (request)));
     }
   return g_string_free (text, FALSE);
 }

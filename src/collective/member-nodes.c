@@ -2,34 +2,44 @@
 
 #include "base/error.h"
 
+/* Numbers the nodes in the order of their first member: place_of[i] is that of member i. */
+static unsigned
+place_members (const PodTopology *topology, const PodGroup *group, uint32_t *place_of)
+{
+  g_autofree uint32_t *places = g_new0 (uint32_t, topology->n_nodes); /* number + 1 */
+  unsigned n_nodes = 0;
+
+  for (uint32_t i = 0; i < group->n_devices; i++)
+    {
+      uint32_t *place = &places[pod_topology_node_of (topology, group->devices[i])];
+
+      if (*place == 0)
+        *place = ++n_nodes;
+      place_of[i] = *place - 1;
+    }
+  return n_nodes;
+}
+
 void
 pod_member_nodes_init (PodMemberNodes *nodes, const PodTopology *topology, const PodGroup *group)
 {
-  g_autofree uint32_t *place = g_new (uint32_t, MAX (topology->n_nodes, 1));
   g_autofree uint32_t *place_of = g_new (uint32_t, group->n_devices);
   g_autofree uint32_t *next = NULL;
 
-  memset (place, 0xff, sizeof *place * MAX (topology->n_nodes, 1));
-  *nodes = (PodMemberNodes){ .devices = g_new (uint32_t, group->n_devices) };
-  for (uint32_t i = 0; i < group->n_devices; i++)
-    {
-      unsigned node = pod_topology_node_of (topology, group->devices[i]);
-
-      g_assert (node < topology->n_nodes);
-      if (place[node] == UINT32_MAX)
-        place[node] = nodes->n_nodes++;
-      place_of[i] = place[node];
-    }
-  nodes->first = g_new0 (uint32_t, nodes->n_nodes + 1);
+  *nodes = (PodMemberNodes){
+    .n_nodes = place_members (topology, group, place_of),
+    .devices = g_new (uint32_t, group->n_devices),
+    .n_least = UINT32_MAX,
+  };
+  nodes->first = g_new0 (uint32_t, (size_t) nodes->n_nodes + 1);
   for (uint32_t i = 0; i < group->n_devices; i++)
     nodes->first[place_of[i] + 1]++;
-  nodes->n_least = UINT32_MAX;
   for (unsigned node = 0; node < nodes->n_nodes; node++)
     {
       nodes->n_least = MIN (nodes->n_least, nodes->first[node + 1]);
       nodes->first[node + 1] += nodes->first[node];
     }
-  next = g_memdup2 (nodes->first, sizeof *next * (nodes->n_nodes + 1));
+  next = g_memdup2 (nodes->first, sizeof *next * ((size_t) nodes->n_nodes + 1));
   for (uint32_t i = 0; i < group->n_devices; i++)
     nodes->devices[next[place_of[i]]++] = group->devices[i];
 }

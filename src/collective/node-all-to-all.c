@@ -178,7 +178,7 @@ add_across_rails (PodPlanRequest *request, GError **error)
         {
           unsigned rail = rail_of (request->topology, nodes->devices[i]);
 
-          targets[2 * rail + (totals[rail] > 0)] = nodes->devices[i];
+          targets[2 * (size_t) rail + (totals[rail] > 0)] = nodes->devices[i];
         }
       for (unsigned rail = 0; rail < n_rails; rail++)
         totals[rail] += counts[rail];
@@ -192,14 +192,14 @@ add_across_rails (PodPlanRequest *request, GError **error)
 
           for (unsigned rail = 0; rail < n_rails; rail++)
             {
-              uint32_t target = targets[2 * rail];
+              uint32_t target = targets[2 * (size_t) rail];
               uint32_t n_messages = totals[rail] - counts[rail];
 
               if (n_messages == 0)
                 continue;
               if (pod_topology_node_of (request->topology, target)
                   == pod_topology_node_of (request->topology, nodes->devices[i]))
-                target = targets[2 * rail + 1];
+                target = targets[2 * (size_t) rail + 1];
               if (!pod_route_find (request, nodes->devices[i], target, error))
                 return false;
               for (guint hop = 0; hop + 1 < request->route->len; hop++)

@@ -1,9 +1,10 @@
 #include "collective/plan-private.h"
 
 /* Within one scale-up domain. A switch port carries V(n-1)/n up and down whether the shards go
- * round a ring or straight to their readers; only the number of steps differs. In a full mesh
- * "direct" uses all pair links (V/n each), a ring one of them. Broadcast through a switch is a
- * chain: the buffer once through each port; in a mesh the root scatters and all gather. */
+ * round a ring or straight to their readers; only the number of steps differs. In a full mesh both
+ * use all pair links, V/n on each: "ring" is then n-1 rings at once, one for each peer that may
+ * come next. Broadcast through a switch is a chain: the buffer once through each port; in a mesh
+ * the root scatters and all gather. */
 
 bool
 pod_fits_switched (const PodPlanRequest *request)

@@ -74,9 +74,9 @@ typedef bool (*PodPlanBuild) (PodPlanRequest *request, PodPlan *plan, GError **e
 typedef struct
 {
   const char *name;
-  unsigned kinds; /* bit 1 << kind */
   bool (*fits) (const PodPlanRequest *request);
   PodPlanBuild build;
+  unsigned kinds;          /* bit 1 << kind */
   bool is_by_name;         /* never chosen by cost */
   bool is_by_name_in_book; /* the book counts it only where it says so */
 } PodAlgorithm;

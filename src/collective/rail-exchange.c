@@ -93,8 +93,8 @@ pod_build_rail_ring (PodPlanRequest *request, PodPlan *plan, GError **error)
                         + (int64_t) (request->group->n_devices - n_nodes) * inside_ps);
   set_book (request, plan);
   plan->explain = g_strdup_printf (
-      "ring of %u ranks on %u nodes: %.4g x bytes between neighbouring nodes over %u NICs, "
-      "%u steps",
+      "ring of %u ranks on %u nodes: %.4g x bytes between neighbouring nodes, NICs "
+      "of a node: %u, %u steps",
       request->group->n_devices, n_nodes, edge, nodes->n_least, plan->n_steps);
   return true;
 }

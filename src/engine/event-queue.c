@@ -8,6 +8,7 @@
 enum
 {
   ARITY = 4,
+  N_GRANDCHILDREN = ARITY * ARITY,
   ROOT = 3,
   FIRST_CAPACITY = 64,
   ALIGNMENT_BYTES = 128,
@@ -127,7 +128,7 @@ sink_hole (PodEvent *events, size_t end)
     {
       size_t grandchild = first_child (child);
       if (grandchild > FIRST_PREFETCHED && grandchild < end)
-        for (size_t i = 0; i < ARITY * ARITY; i += EVENTS_PER_CACHE_LINE)
+        for (size_t i = 0; i < N_GRANDCHILDREN; i += EVENTS_PER_CACHE_LINE)
           __builtin_prefetch (&events[grandchild + i]);
       size_t earliest = earliest_of_four (events, child);
       events[hole] = events[earliest];

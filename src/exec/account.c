@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* The last spans of each stream are kept: attribution follows who released whom a few steps back. */
+/* The last stretches of each stream are kept (ops that follow each other without a gap are one): attribution follows who
+ * released whom a few steps back. */
 #define N_REMEMBERED 4
 
 typedef struct
@@ -73,7 +74,7 @@ spans_of (const PodAccount *account, uint32_t rank, uint8_t stream)
   return account->spans + ((size_t) rank * POD_N_STREAMS + stream) * N_REMEMBERED;
 }
 
-/* Gives [from, to) away, where @stream's op of index @back ended last: bytes moving, then waiting for a peer, then what
+/* Gives [from, to) away, where an op of @stream held up what came next: its bytes moving, then its wait for a peer, then what
  * held it up itself. */
 static void
 attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to_ps, uint8_t stream, unsigned depth)
@@ -81,33 +82,43 @@ attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to
   PodBreakdown *out = &account->ranks[rank].breakdown;
   const PodAccountSpan *spans;
   const PodAccountSpan *span = NULL;
+  int64_t end_ps;
   int64_t edge_ps;
 
   if (to_ps <= from_ps)
     return;
   spans = spans_of (account, rank, stream);
   for (unsigned i = 0; i < N_REMEMBERED && span == NULL; i++)
-    if (spans[i].end_ps <= to_ps && spans[i].end_ps > from_ps)
+    if (spans[i].arrive_ps < to_ps && spans[i].end_ps > from_ps)
       span = &spans[i];
-  if (stream == POD_STREAM_COMPUTE || span == NULL || depth > 2 * N_REMEMBERED)
+  if (stream == POD_STREAM_COMPUTE || span == NULL || depth > POD_N_STREAMS * N_REMEMBERED)
     {
       out->idle_ps += to_ps - from_ps;
       return;
     }
-  out->idle_ps += to_ps - span->end_ps;
-  edge_ps = MAX (from_ps, span->start_ps);
-  out->exposed_ps[span->axis] += span->end_ps - edge_ps;
-  to_ps = edge_ps;
+  end_ps = MIN (span->end_ps, to_ps);
+  out->idle_ps += to_ps - end_ps;
+  edge_ps = MIN (MAX (from_ps, span->start_ps), end_ps);
+  out->exposed_ps[span->axis] += end_ps - edge_ps;
+  end_ps = edge_ps;
   edge_ps = MAX (from_ps, span->arrive_ps);
-  if (edge_ps < to_ps)
+  if (edge_ps < end_ps)
     {
       if (span->is_pipeline)
-        out->bubble_ps += to_ps - edge_ps;
+        out->bubble_ps += end_ps - edge_ps;
       else
-        out->exposed_ps[span->axis] += to_ps - edge_ps;
-      to_ps = edge_ps;
+        out->exposed_ps[span->axis] += end_ps - edge_ps;
+      end_ps = edge_ps;
     }
-  attribute (account, rank, from_ps, to_ps, span->released_by, depth + 1);
+  attribute (account, rank, from_ps, end_ps, span->released_by, depth + 1);
+}
+
+/* Whether @next follows @last on its stream without a gap, so that both are one stretch of bytes moving. */
+static bool
+continues (const PodAccountSpan *last, const PodAccountSpan *next)
+{
+  return next->released_by == next->stream && next->axis == last->axis && next->start_ps == next->arrive_ps && next->start_ps == last->end_ps
+         && last->end_ps > 0;
 }
 
 void
@@ -135,8 +146,13 @@ pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span
   Rank *r = &account->ranks[rank];
   PodAccountSpan *spans = spans_of (account, rank, span->stream);
 
-  memmove (spans + 1, spans, (N_REMEMBERED - 1) * sizeof *spans);
-  spans[0] = *span;
+  if (continues (&spans[0], span))
+    spans[0].end_ps = span->end_ps;
+  else
+    {
+      memmove (spans + 1, spans, (N_REMEMBERED - 1) * sizeof *spans);
+      spans[0] = *span;
+    }
   r->breakdown.comm_ps[span->axis] += span->end_ps - span->start_ps;
   if (span->end_ps > r->end_ps)
     {

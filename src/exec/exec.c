@@ -46,6 +46,7 @@ typedef struct
   Meeting *meetings;
   uint32_t *first_meeting;  /* by communicator */
   int64_t end_ps;
+  bool is_partial;
 } Exec;
 
 /* Kernel times on this chip, in the kernels' order. */
@@ -283,7 +284,11 @@ run_events (Exec *exec, GError **error)
       else
         pod_network_handle (exec->network, &event);
       if (exec->request->is_interrupted != NULL && *exec->request->is_interrupted)
-        return true;
+        {
+          exec->end_ps = pod_event_queue_now (exec->queue);
+          exec->is_partial = true;
+          return true;
+        }
     }
   if (pod_runner_n_unfinished (exec->runner) == 0)
     return true;
@@ -411,6 +416,7 @@ collect (Exec *exec, GArray *kernels)
 
   pod_account_finish (exec->account, exec->end_ps);
   result->time_ps = exec->end_ps;
+  result->is_partial = exec->is_partial;
   result->breakdowns = g_array_new (FALSE, FALSE, sizeof (PodBreakdown));
   for (uint32_t i = 0; i < exec->fold->n_ranks; i++)
     {

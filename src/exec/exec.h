@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include "chip/kernel.h"
 #include "exec/account.h"
 #include "exec/timeline.h"
@@ -19,7 +21,7 @@ typedef struct
   const uint32_t *record;   /* (nullable) real ranks to record; NULL = one of each pipeline stage */
   uint32_t n_record;
   bool is_recording_all;    /* every represented rank */
-  const volatile bool *is_interrupted; /* (nullable) SIGINT: the run stops and what was done is kept */
+  const volatile sig_atomic_t *is_interrupted; /* (nullable) SIGINT: the run stops and what was done is kept */
 } PodExecRequest;
 
 /* How one kind of collective went: for tables and --explain. */
@@ -66,6 +68,7 @@ typedef struct
   GArray *stage_peaks;      /* double by class: the worst of its ranks */
   GArray *collectives;      /* PodCollectiveUse */
   GArray *kernels;          /* PodKernelUse, as the program's kernels */
+  bool is_partial;          /* stopped by is_interrupted before its end */
   uint32_t n_represented;   /* ranks run */
   uint32_t n_link_classes;
   uint64_t n_events;

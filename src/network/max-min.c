@@ -289,7 +289,7 @@ fill (PodMaxMin *solver)
 {
   enum
   {
-    MAX_VISITS_PER_LINK = 8,
+    MAX_VISITS_PER_LINK = 4,
   };
   uint64_t n_visits_left = MAX_VISITS_PER_LINK * (uint64_t) solver->n_links;
   PodU128 last_left = 0, last_sum = 0;

@@ -161,7 +161,7 @@ begin_bytes (PodNetwork *network, uint32_t index)
 
   transfer->phase = POD_PHASE_BYTES;
   transfer->serial = ++network->n_entered;
-  transfer->work_left = (PodU128) transfer->bytes * POD_WORK_PER_BYTE;
+  transfer->work_left = POD_WORK_PER_BYTE * transfer->bytes;
   transfer->since_ps = pod_event_queue_now (network->queue);
   transfer->rate = 0;
   pod_bundles_enter (network, index);

@@ -22,7 +22,7 @@ add_bar (Bars *bars, const char *name, int64_t time_ps, const char *colour)
   g_autofree char *share = pod_format_double (bars->step_s > 0 ? time_s / bars->step_s : 0);
   g_autofree char *seconds = pod_format_seconds (time_s);
   g_autofree char *percent = pod_report_percent (bars->step_s > 0 ? time_s / bars->step_s : 0);
-  g_autofree char *label = g_strdup_printf ("%s, %s", seconds, percent);
+  g_autofree char *label = time_ps != 0 ? g_strdup_printf ("%s, %s", seconds, percent) : g_strdup ("0");
 
   pod_table_add_row (bars->table, (const char *const[]){ name, start, time, share, colour, label });
   bars->start_ps += time_ps;
@@ -39,18 +39,18 @@ add_compute (Bars *bars, JsonObject *result, int64_t compute_ps)
   if (!pod_seconds_to_ps (pod_report_number (result, "step.optimizer_s"), &optimizer_ps)
       || !pod_seconds_to_ps (pod_report_number (result, "step.recompute_s"), &recompute_ps))
     optimizer_ps = recompute_ps = 0;
-  add_bar (bars, "forward and backward", compute_ps - optimizer_ps - recompute_ps, "0x2c7fb8");
+  add_bar (bars, "forward and backward", compute_ps - optimizer_ps - recompute_ps, "0x2f6db5");
   if (recompute_ps > 0)
-    add_bar (bars, "recompute", recompute_ps, "0x7fcdbb");
+    add_bar (bars, "recompute", recompute_ps, "0x7864b4");
   if (optimizer_ps > 0)
-    add_bar (bars, "optimizer", optimizer_ps, "0x253494");
+    add_bar (bars, "optimizer", optimizer_ps, "0x444444");
 }
 
 static const char *
 colour_of (const PodReportTerm *term)
 {
   if (term->axis != NULL)
-    return "0xe6550d";
+    return "0xd2691e";
   return g_str_has_prefix (term->name, "bubble") ? "0xbdbdbd" : "0x969696";
 }
 
@@ -61,7 +61,7 @@ static const char script_text[] =
   "set border 1\n"
   "set xtics nomirror out\n"
   "set ytics nomirror scale 0\n"
-  "set grid xtics lc rgb '#dddddd'\n"
+  "set grid xtics back lt 1 lc rgb '#e6e6e6'\n"
   "unset key\n";
 
 bool

@@ -7,19 +7,6 @@
 
 /* The difference of two results as numbers: inputs that differ, and terms that add up. */
 
-/* What a result was made of; the rest of it is outcome. */
-static bool
-is_outcome (const char *key)
-{
-  static const char *const outcomes[] = { "schema_version", "step", "memory", "train",
-                                          "collectives",    "sim",  "assumptions", "warnings" };
-
-  for (unsigned i = 0; i < G_N_ELEMENTS (outcomes); i++)
-    if (strcmp (key, outcomes[i]) == 0)
-      return true;
-  return false;
-}
-
 /* -- inputs ------------------------------------------------------------------------------------ */
 
 /* Members of both, those of @a first. (either nullable) Returns: (transfer container) */
@@ -65,32 +52,51 @@ is_same (JsonNode *a, JsonNode *b)
   return g_strcmp0 (x, y) == 0;
 }
 
+/* Below @path what differs between @x and @y, either of which may be absent. */
 static void
-add_inputs (JsonArray *inputs, JsonObject *a, JsonObject *b, const char *prefix)
+add_inputs (JsonArray *inputs, const char *path, JsonNode *x, JsonNode *y)
 {
+  JsonObject *a = object_of (x);
+  JsonObject *b = object_of (y);
+  g_autoptr (GList) keys = members_of_both (a, b);
+  JsonObject *entry;
+
+  for (GList *l = keys; l != NULL; l = l->next)
+    {
+      g_autofree char *inner = g_strconcat (path, ".", (const char *) l->data, NULL);
+
+      add_inputs (inputs, inner, member (a, l->data), member (b, l->data));
+    }
+  if (a != NULL || b != NULL || is_same (x, y))
+    return;
+  entry = json_object_new ();
+  pod_result_set_string (entry, "key", path);
+  set_copy (entry, "a", x);
+  set_copy (entry, "b", y);
+  json_array_add_object_element (inputs, entry);
+}
+
+/* What a result was made of: text and numbers at its top, the objects that describe the job, and what
+ * stands among the outcomes though it was given. */
+static void
+add_all_inputs (JsonArray *inputs, JsonObject *a, JsonObject *b)
+{
+  static const char *const given[]
+      = { "topology", "model", "batch", "job", "options", "step.flops_convention",
+          "step.mfu_peak_flops_per_s", "memory.capacity_bytes", "memory.reserved_bytes",
+          "train.tokens", "train.availability", "train.usd_per_chip_hour" };
   g_autoptr (GList) keys = members_of_both (a, b);
 
   for (GList *l = keys; l != NULL; l = l->next)
     {
       JsonNode *x = member (a, l->data);
       JsonNode *y = member (b, l->data);
-      g_autofree char *path
-          = prefix != NULL ? g_strconcat (prefix, ".", l->data, NULL) : g_strdup (l->data);
-      JsonObject *entry;
 
-      if ((prefix == NULL && is_outcome (l->data)) || is_same (x, y))
-        continue;
-      if (object_of (x) != NULL || object_of (y) != NULL)
-        {
-          add_inputs (inputs, object_of (x), object_of (y), path);
-          continue;
-        }
-      entry = json_object_new ();
-      pod_result_set_string (entry, "key", path);
-      set_copy (entry, "a", x);
-      set_copy (entry, "b", y);
-      json_array_add_object_element (inputs, entry);
+      if (JSON_NODE_HOLDS_VALUE (x != NULL ? x : y) && strcmp (l->data, "schema_version") != 0)
+        add_inputs (inputs, l->data, x, y);
     }
+  for (unsigned i = 0; i < G_N_ELEMENTS (given); i++)
+    add_inputs (inputs, given[i], pod_report_node (a, given[i]), pod_report_node (b, given[i]));
 }
 
 /* -- lists ------------------------------------------------------------------------------------- */
@@ -279,20 +285,18 @@ add_memory_diff (JsonObject *out, JsonObject *a, JsonObject *b)
 /* -- all --------------------------------------------------------------------------------------- */
 
 static void
-add_outcomes (JsonObject *out, JsonObject *result, const char *side)
+add_outcomes (JsonObject *side, JsonObject *result)
 {
   static const char *const outcomes[]
-      = { "step.lower_bound_s", "step.tokens_per_s", "step.tokens_per_s_per_chip", "step.mfu", "step.hfu",
-          "step.bound", "memory.capacity_bytes", "memory.fits", "train.days", "train.cost_usd" };
+      = { "step.lower_bound_s", "step.tokens_per_s", "step.tokens_per_s_per_chip", "step.mfu",
+          "step.hfu", "step.bound", "memory.fits", "train.days", "train.cost_usd" };
 
   for (unsigned i = 0; i < G_N_ELEMENTS (outcomes); i++)
     {
-      g_auto (GStrv) keys = g_strsplit (outcomes[i], ".", 2);
-      JsonNode *node = member (pod_report_object (result, keys[0]), keys[1]);
-      JsonObject *to = pod_report_object (out, side);
+      JsonNode *node = pod_report_node (result, outcomes[i]);
 
       if (node != NULL)
-        json_object_set_member (to, keys[1], json_node_copy (node));
+        json_object_set_member (side, strchr (outcomes[i], '.') + 1, json_node_copy (node));
     }
 }
 
@@ -307,9 +311,9 @@ pod_report_diff (JsonObject *a, JsonObject *b)
   pod_result_set_int (out, "schema_version", 1);
   json_object_set_object_member (out, "a", json_object_new ());
   json_object_set_object_member (out, "b", json_object_new ());
-  add_outcomes (out, a, "a");
-  add_outcomes (out, b, "b");
-  add_inputs (pod_result_get_array (out, "inputs"), a, b, NULL);
+  add_outcomes (pod_report_object (out, "a"), a);
+  add_outcomes (pod_report_object (out, "b"), b);
+  add_all_inputs (pod_result_get_array (out, "inputs"), a, b);
   add_time_diff (out, a, b);
   add_memory_diff (out, a, b);
   for (unsigned i = 0; i < G_N_ELEMENTS (lists); i++)

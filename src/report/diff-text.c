@@ -36,7 +36,109 @@ append_inputs (GString *out, JsonObject *diff)
       pod_table_add_row (table, (const char *const[]){ pod_report_string (entry, "key"), a, b });
     }
   text = pod_table_to_text (table);
-  g_string_append (out, json_array_get_length (inputs) > 0 ? text : "the inputs are equal\n");
+  g_string_append_printf (out, "\n%s", json_array_get_length (inputs) > 0 ? text : "the inputs are equal\n");
+}
+
+/* -- in one sentence --------------------------------------------------------------------------- */
+
+/* How a quantity is written in the sentence: with its sign when it is a difference. */
+typedef struct
+{
+  const char *path;   /* "time" */
+  const char *suffix; /* "s" */
+  const char *name;
+} Quantity;
+
+static char *
+quantity_text (const Quantity *quantity, double value)
+{
+  return *quantity->suffix == 's' ? pod_format_seconds (value) : pod_format_bytes (value, false);
+}
+
+static double
+amount_of (const Quantity *quantity, JsonObject *entry, const char *what)
+{
+  g_autofree char *key = g_strdup_printf ("%s_%s", what, quantity->suffix);
+
+  return pod_report_number (entry, key);
+}
+
+typedef struct
+{
+  const char *name;
+  double difference;
+} Change;
+
+static gint
+compare_changes (gconstpointer a, gconstpointer b)
+{
+  const Change *x = a;
+  const Change *y = b;
+
+  if (fabs (x->difference) != fabs (y->difference))
+    return fabs (x->difference) > fabs (y->difference) ? -1 : 1;
+  return strcmp (x->name, y->name);
+}
+
+/* The terms that changed by a tenth or more of all change, the largest first. */
+static void
+append_reasons (GString *out, const Quantity *quantity, JsonArray *terms)
+{
+  g_autoptr (GArray) changes = g_array_new (FALSE, FALSE, sizeof (Change));
+  double all = 0;
+
+  for (guint i = 0; i < json_array_get_length (terms); i++)
+    {
+      JsonObject *entry = json_array_get_object_element (terms, i);
+      Change change = { .name = pod_report_string (entry, "term"), .difference = amount_of (quantity, entry, "difference") };
+
+      all += fabs (change.difference);
+      g_array_append_val (changes, change);
+    }
+  g_array_sort (changes, compare_changes);
+  for (guint i = 0; i < changes->len; i++)
+    {
+      const Change *change = &g_array_index (changes, Change, i);
+      g_autofree char *size = quantity_text (quantity, fabs (change->difference));
+
+      if (all == 0 || fabs (change->difference) < all / 10)
+        break;
+      g_string_append_printf (out, "%s %s %c%s", i == 0 ? ":" : ",", change->name, change->difference > 0 ? '+' : '-', size);
+    }
+}
+
+static void
+append_sentence (GString *out, const Quantity *quantity, JsonObject *diff)
+{
+  JsonObject *object = pod_report_object (diff, quantity->path);
+  const double before = amount_of (quantity, object, "a");
+  const double difference = amount_of (quantity, object, "difference");
+  g_autofree char *a = quantity_text (quantity, before);
+  g_autofree char *b = quantity_text (quantity, amount_of (quantity, object, "b"));
+  g_autofree char *percent = pod_report_percent (before > 0 ? fabs (difference) / before : 0);
+
+  if (difference == 0)
+    {
+      g_string_append_printf (out, "%s %s in both\n", quantity->name, a);
+      return;
+    }
+  g_string_append_printf (out, "%s %s -> %s, %c%s", quantity->name, a, b, difference > 0 ? '+' : '-', percent);
+  append_reasons (out, quantity, pod_report_array (object, "terms"));
+  g_string_append_c (out, '\n');
+}
+
+static void
+append_sentences (GString *out, JsonObject *diff)
+{
+  static const Quantity quantities[] = { { "time", "s", "step   " }, { "memory", "bytes", "memory " } };
+  static const char *const sides[] = { "A", "B" };
+  static const char *const paths[] = { "a.file", "b.file" };
+
+  for (unsigned i = 0; i < 2; i++)
+    if (pod_report_string (diff, paths[i]) != NULL)
+      g_string_append_printf (out, "%-7s %s\n", sides[i], pod_report_string (diff, paths[i]));
+  for (unsigned i = 0; i < G_N_ELEMENTS (quantities); i++)
+    append_sentence (out, &quantities[i], diff);
 }
 
 /* -- tables of terms --------------------------------------------------------------------------- */
@@ -128,6 +230,26 @@ append_memory (GString *out, JsonObject *diff)
 
 /* -- outcomes and lists ------------------------------------------------------------------------ */
 
+typedef enum
+{
+  SHOWN_AS_COUNT,
+  SHOWN_AS_PERCENT,
+  SHOWN_AS_IT_IS,
+} Shown;
+
+/* Returns: (transfer full) */
+static char *
+outcome_text (JsonObject *side, const char *key, Shown shown)
+{
+  JsonNode *node = json_object_get_member (side, key);
+
+  if (node == NULL || shown == SHOWN_AS_IT_IS)
+    return cell_text (node);
+  if (shown == SHOWN_AS_PERCENT)
+    return pod_report_percent (pod_report_node_number (node));
+  return pod_report_grouped (pod_report_node_number (node));
+}
+
 static void
 append_outcomes (GString *out, JsonObject *diff)
 {
@@ -135,14 +257,16 @@ append_outcomes (GString *out, JsonObject *diff)
   {
     const char *name;
     const char *key;
-    bool is_ratio;
+    Shown shown;
   } rows[] = {
-    { "tokens/s", "tokens_per_s", false },
-    { "tokens/s per chip", "tokens_per_s_per_chip", false },
-    { "MFU", "mfu", true },
-    { "HFU", "hfu", true },
-    { "training days", "days", false },
-    { "training cost USD", "cost_usd", false },
+    { "bound by", "bound", SHOWN_AS_IT_IS },
+    { "tokens/s", "tokens_per_s", SHOWN_AS_COUNT },
+    { "tokens/s per chip", "tokens_per_s_per_chip", SHOWN_AS_COUNT },
+    { "MFU", "mfu", SHOWN_AS_PERCENT },
+    { "HFU", "hfu", SHOWN_AS_PERCENT },
+    { "fits in memory", "fits", SHOWN_AS_IT_IS },
+    { "training, days", "days", SHOWN_AS_COUNT },
+    { "training, USD", "cost_usd", SHOWN_AS_COUNT },
   };
   JsonObject *a = pod_report_object (diff, "a");
   JsonObject *b = pod_report_object (diff, "b");
@@ -151,10 +275,8 @@ append_outcomes (GString *out, JsonObject *diff)
 
   for (unsigned i = 0; i < G_N_ELEMENTS (rows); i++)
     {
-      const double x = pod_report_number (a, rows[i].key);
-      const double y = pod_report_number (b, rows[i].key);
-      g_autofree char *left = rows[i].is_ratio ? pod_report_percent (x) : pod_format_count (x);
-      g_autofree char *right = rows[i].is_ratio ? pod_report_percent (y) : pod_format_count (y);
+      g_autofree char *left = outcome_text (a, rows[i].key, rows[i].shown);
+      g_autofree char *right = outcome_text (b, rows[i].key, rows[i].shown);
 
       if (json_object_has_member (a, rows[i].key) || json_object_has_member (b, rows[i].key))
         pod_table_add_row (table, (const char *const[]){ rows[i].name, left, right });
@@ -188,6 +310,7 @@ pod_report_diff_to_text (JsonObject *diff)
 
   GString *out = g_string_new (NULL);
 
+  append_sentences (out, diff);
   append_inputs (out, diff);
   append_time (out, diff);
   append_memory (out, diff);

@@ -53,60 +53,67 @@ bound_name (PodBound bound)
   return names[bound];
 }
 
+/* How far padding and the last wave carry the FLOP time beyond the steady state. */
 static void
 append_ratio (GString *words, const char *what, double ratio)
 {
   g_autofree char *text = pod_report_fixed (ratio, 3);
 
-  if (ratio > 1)
-    g_string_append_printf (words, ", %s %s times the work", what, text);
+  if (ratio > 1.0005)
+    g_string_append_printf (words, ", %s x%s", what, text);
 }
 
 static void
 append_tiles (GString *words, const PodKernelTime *time)
 {
-  g_autofree char *waves = pod_report_fixed (time->waves, 2);
+  g_autofree char *waves = pod_format_count (time->waves);
 
-  if (time->tile_m > 0 && time->tile_n > 0)
-    g_string_append_printf (words, ", tiles %ux%u", time->tile_m, time->tile_n);
-  else if (time->tile_m > 0)
-    g_string_append_printf (words, ", blocks of %u queries", time->tile_m);
   if (time->waves > 0)
-    g_string_append_printf (words, " in %s waves", waves);
+    g_string_append_printf (words, ", %s waves", waves);
+  if (time->tile_m > 0 && time->tile_n > 0)
+    g_string_append_printf (words, " of %ux%u tiles", time->tile_m, time->tile_n);
+  else if (time->tile_m > 0)
+    g_string_append_printf (words, " of blocks of %u queries", time->tile_m);
   if (time->n_splits > 1)
-    g_string_append_printf (words, ", %u blocks share a tile", time->n_splits);
+    g_string_append_printf (words, ", %u blocks to a tile", time->n_splits);
 }
 
-/* What decided a kernel's time. Returns: (transfer full) */
+/* What the FLOP side says. */
+static void
+append_flops (GString *words, const PodKernel *kernel, const PodKernelTime *time)
+{
+  g_autofree char *flops = pod_format_flops (kernel->flops);
+  g_autofree char *peak = pod_format_flops (time->peak_flops_per_s);
+  g_autofree char *steady = pod_report_percent (time->efficiency);
+  g_autofree char *reached
+      = pod_report_percent (kernel->flops / time->time_s / time->peak_flops_per_s);
+
+  g_string_append_printf (words, "%s at %s of %s/s: steady %s", flops, reached, peak, steady);
+  append_ratio (words, "padding", time->padding_ratio);
+  append_ratio (words, "last wave", time->wave_ratio);
+  append_tiles (words, time);
+}
+
+/* What decided a kernel's time: the side that does first, then how the sides add up. Returns: (transfer full) */
 static char *
 kernel_words (const PodKernel *kernel, const PodKernelTime *time)
 {
-  GString *words = g_string_new (NULL);
   const double bytes = kernel->read_bytes + kernel->write_bytes;
   g_autofree char *size = pod_format_bytes (bytes, false);
   g_autofree char *rate = pod_format_bytes_per_s (time->time_s > 0 ? bytes / time->time_s : 0);
+  g_autofree char *flop_time = pod_format_seconds (time->flop_s);
+  g_autofree char *memory_time = pod_format_seconds (time->memory_s);
+  g_autofree char *overhead = pod_format_seconds (time->overhead_s);
+  GString *words = g_string_new (NULL);
 
-  if (kernel->flops > 0 && time->peak_flops_per_s > 0 && time->flop_s > 0)
-    {
-      g_autofree char *flops = pod_format_flops (kernel->flops);
-      g_autofree char *peak = pod_format_flops (time->peak_flops_per_s);
-      g_autofree char *share = pod_report_percent (time->time_s > 0 ? kernel->flops / time->time_s / time->peak_flops_per_s : 0);
-      g_autofree char *steady = pod_report_percent (time->efficiency);
-
-      g_string_append_printf (words, "%s at %s of %s/s", flops, share, peak);
-      g_string_append_printf (words, " (%s in the steady state", steady);
-      append_ratio (words, "padding", time->padding_ratio);
-      append_ratio (words, "waves", time->wave_ratio);
-      g_string_append (words, "); ");
-    }
-  g_string_append_printf (words, "%s of HBM at %s", size, rate);
-  append_tiles (words, time);
+  if (time->bound == POD_BOUND_COMPUTE && time->time_s > 0 && time->peak_flops_per_s > 0)
+    append_flops (words, kernel, time);
+  else
+    g_string_append_printf (words, "%s of HBM traffic at %s", size, rate);
+  if (time->flop_s > 0)
+    g_string_append_printf (words, "; FLOPs %s, HBM %s", flop_time, memory_time);
   if (time->overhead_s > 0)
-    {
-      g_autofree char *overhead = pod_format_seconds (time->overhead_s);
-
-      g_string_append_printf (words, ", overhead %s", overhead);
-    }
+    g_string_append_printf (words, "; overhead %s", overhead);
   return g_string_free (words, FALSE);
 }
 
@@ -137,7 +144,7 @@ append_kernels (GString *out, const PodExecResult *exec)
       g_autofree char *calls = pod_report_grouped ((double) use->n_calls);
       g_autofree char *each = pod_format_seconds (use->time.time_s);
 
-      pod_table_add_row (table, (const char *const[]){ use->name != NULL ? use->name : "?", total, share, calls, each, bound_name (use->time.bound), use->detail != NULL ? use->detail : "" });
+      pod_table_add_row (table, (const char *const[]){ use->name != NULL ? pod_report_without_layer (use->name) : "?", total, share, calls, each, bound_name (use->time.bound), use->detail != NULL ? use->detail : "" });
       g_ptr_array_add (words, kernel_words (&use->kernel, &use->time));
     }
   g_string_append (out, "\nkernels: a step of the rank that runs each most, share of the step\n");

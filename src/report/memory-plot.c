@@ -102,46 +102,100 @@ append_curve (GString *data, const PodTimeline *timeline, uint32_t series, guint
   append_sample (data, &end);
 }
 
+static double
+peak_of (const PodTimeline *timeline, uint32_t series, guint rank_index)
+{
+  double peak = 0;
+
+  for (guint i = 0; i < timeline->counters->len; i++)
+    {
+      const PodCounterSample *sample = &g_array_index (timeline->counters, PodCounterSample, i);
+
+      if (sample->series == series && sample->rank_index == rank_index)
+        peak = MAX (peak, sample->value);
+    }
+  return peak;
+}
+
+/* Stroke of curve @i: eight colours, solid and then dashed. */
 static void
-append_script (GString *script, JsonObject *result, const PodTimeline *timeline, unsigned n_curves)
+append_stroke (GString *script, unsigned i)
+{
+  static const char *const colours[] = { "#2f6db5", "#2b8a57", "#d2691e", "#7864b4",
+                                         "#b8336a", "#1597a5", "#8c6d31", "#555555" };
+
+  g_string_append_printf (script, "lw 1.5 dt %u lc rgb '%s'", 1 + i / (unsigned) G_N_ELEMENTS (colours),
+                          colours[i % G_N_ELEMENTS (colours)]);
+}
+
+static void
+append_line (GString *script, double bytes, const char *stroke, const char *what)
+{
+  g_autofree char *height = pod_format_double (bytes / 1e9);
+  g_autofree char *size = pod_format_bytes (bytes, false);
+
+  g_string_append_printf (script, "%s with lines %s lc rgb '#c62828' title '%s, %s'", height, stroke, what, size);
+}
+
+static void
+append_curves (GString *script, JsonObject *result, const PodTimeline *timeline, uint32_t series,
+               unsigned n_curves)
 {
   const double end_s = (double) timeline->end_ps / 1e12;
   const PodReportUnit unit = pod_report_time_unit (end_s);
   const double capacity = pod_report_number (result, "memory.capacity_bytes");
+  const double reserved = pod_report_number (result, "memory.reserved_bytes");
   g_autofree char *scale = pod_format_double (1 / unit.size);
   g_autofree char *right = pod_format_double (end_s / unit.size);
-  g_autofree char *line = pod_format_double (capacity / 1e9);
-  g_autofree char *usable = pod_format_double ((capacity - pod_report_number (result, "memory.reserved_bytes")) / 1e9);
 
-  g_string_append_printf (script, "set xlabel '%s'\nset ylabel 'GB'\nset xrange [0:%s]\nset yrange [0:*]\n", unit.name, right);
-  g_string_append (script, "plot ");
+  g_string_append_printf (script, "set xlabel '%s'\nset xrange [0:%s]\nplot ", unit.name, right);
   for (unsigned i = 0; i < n_curves; i++)
     {
-      const PodTimelineRank *rank = &g_array_index (timeline->ranks, PodTimelineRank, i);
-      g_autofree char *name = pod_report_quoted (rank->name);
+      g_autofree char *peak = pod_format_bytes (peak_of (timeline, series, i), false);
+      g_autofree char *name = g_strdup_printf (
+          "%s, peak %s", g_array_index (timeline->ranks, PodTimelineRank, i).name, peak);
+      g_autofree char *title = pod_report_quoted (name);
 
-      g_string_append_printf (script, "'memory.tsv' index %u using ($1*%s):($2/1e9) with steps lw 2 title %s, \\\n     ", i, scale, name);
+      g_string_append_printf (script, "'memory.tsv' index %u using ($1*%s):($2/1e9) with steps ", i, scale);
+      append_stroke (script, i);
+      g_string_append_printf (script, " title %s, \\\n     ", title);
     }
-  g_string_append_printf (script, "%s with lines lw 2 lc rgb '#d62728' title 'capacity', \\\n     %s with lines lw 1 dt 2 lc rgb '#d62728' title 'without the reserve'\n", line, usable);
+  if (reserved > 0)
+    {
+      append_line (script, capacity - reserved, "lw 1 dt 2", "less what the driver reserves");
+      g_string_append (script, ", \\\n     ");
+    }
+  append_line (script, capacity, "lw 2", "capacity");
+  g_string_append_c (script, '\n');
 }
+
+static const char script_text[] =
+  "set output 'memory.png'\n"
+  "set datafile separator \"\\t\"\n"
+  "set border 3\n"
+  "set tics nomirror out\n"
+  "set grid back lt 1 lc rgb '#e6e6e6'\n"
+  "set key outside bottom center horizontal Left reverse\n"
+  "set ylabel 'GB'\n"
+  "set yrange [0:*]\n";
 
 bool
 pod_report_memory_plot (JsonObject *result, const PodTimeline *timeline, const char *folder,
                         GError **error)
 {
-  const unsigned n_curves = MIN (timeline->ranks->len, MAX_CURVES);
   g_autoptr (GString) data = g_string_new (NULL);
   g_autoptr (GString) script = g_string_new (NULL);
   g_autofree char *title = pod_report_title (result);
-  uint32_t series;
+  uint32_t series = 0;
+  const unsigned n_curves
+      = find_series (timeline, &series) ? MIN (timeline->ranks->len, MAX_CURVES) : 0;
 
-  if (find_series (timeline, &series))
-    for (guint r = 0; r < n_curves; r++)
-      append_curve (data, timeline, series, r);
-  pod_report_append_terminal (script, 1000, 500);
-  g_string_append (script, "set output 'memory.png'\nset datafile separator \"\\t\"\nset border 3\nset tics nomirror out\nset grid lc rgb '#dddddd'\nset key outside bottom center horizontal\n");
+  for (guint r = 0; r < n_curves; r++)
+    append_curve (data, timeline, series, r);
+  pod_report_append_terminal (script, 1000, 440 + 20 * ((n_curves + 3) / 2));
+  g_string_append (script, script_text);
   pod_report_append_title (script, title, "memory over the step", "");
-  append_script (script, result, timeline, n_curves);
+  append_curves (script, result, timeline, series, n_curves);
   return pod_report_save (folder, "memory.tsv", data->str, error)
          && pod_report_save (folder, "memory.gnuplot", script->str, error);
 }

@@ -69,33 +69,17 @@ write_head (PodOutput *output, const PodProgram *program)
 
 /* -- classes ----------------------------------------------------------------------------------- */
 
-/* Runs of [block, first microbatch, how many, from one microbatch to the next]. */
 static void
 add_steps (JsonArray *steps, const GArray *list)
 {
-  guint n_run;
-
-  for (guint i = 0; i < list->len; i += n_run)
+  for (guint i = 0; i < list->len; i++)
     {
       const PodOpStep *step = &g_array_index (list, PodOpStep, i);
-      JsonArray *run = json_array_new ();
-      int64_t stride = 0;
+      JsonArray *entry = json_array_new ();
 
-      for (n_run = 1; i + n_run < list->len; n_run++)
-        {
-          const PodOpStep *next = &g_array_index (list, PodOpStep, i + n_run);
-          int64_t difference = (int64_t) next->microbatch - next[-1].microbatch;
-
-          if (n_run == 1)
-            stride = difference;
-          if (next->block != step->block || difference != stride)
-            break;
-        }
-      json_array_add_int_element (run, step->block);
-      json_array_add_int_element (run, step->microbatch);
-      json_array_add_int_element (run, n_run);
-      json_array_add_int_element (run, n_run > 1 ? stride : 0);
-      json_array_add_array_element (steps, run);
+      json_array_add_int_element (entry, step->block);
+      json_array_add_int_element (entry, step->microbatch);
+      json_array_add_array_element (steps, entry);
     }
 }
 
@@ -123,7 +107,6 @@ write_class (PodOutput *output, const PodProgram *program, guint index)
     if (class->static_bytes[l] != 0)
       json_object_set_double_member (held, label_name (program, l), class->static_bytes[l]);
   json_object_set_object_member (line, "static_bytes", held);
-  pod_result_set_int (line, "n_steps", class->steps->len);
   add_steps (pod_result_get_array (line, "steps"), class->steps);
   write_line (output, line);
 }

@@ -5,6 +5,7 @@
 /* Reading results by dotted path, and numbers as text whatever the locale. */
 
 /* NULL where the result has no such thing. (transfer none) (nullable) */
+JsonNode *pod_report_node (JsonObject *result, const char *path);
 const char *pod_report_string (JsonObject *result, const char *path);
 JsonObject *pod_report_object (JsonObject *result, const char *path);
 JsonArray *pod_report_array (JsonObject *result, const char *path);

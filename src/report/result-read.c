@@ -8,9 +8,8 @@
 
 /* -- by path ----------------------------------------------------------------------------------- */
 
-/* (transfer none) (nullable) */
-static JsonNode *
-node_at (JsonObject *result, const char *path)
+JsonNode *
+pod_report_node (JsonObject *result, const char *path)
 {
   g_auto (GStrv) keys = g_strsplit (path, ".", -1);
   JsonNode *node = NULL;
@@ -27,7 +26,7 @@ node_at (JsonObject *result, const char *path)
 const char *
 pod_report_string (JsonObject *result, const char *path)
 {
-  JsonNode *node = node_at (result, path);
+  JsonNode *node = pod_report_node (result, path);
 
   return node != NULL && JSON_NODE_HOLDS_VALUE (node) ? json_node_get_string (node) : NULL;
 }
@@ -35,7 +34,7 @@ pod_report_string (JsonObject *result, const char *path)
 JsonObject *
 pod_report_object (JsonObject *result, const char *path)
 {
-  JsonNode *node = node_at (result, path);
+  JsonNode *node = pod_report_node (result, path);
 
   return node != NULL && JSON_NODE_HOLDS_OBJECT (node) ? json_node_get_object (node) : NULL;
 }
@@ -43,7 +42,7 @@ pod_report_object (JsonObject *result, const char *path)
 JsonArray *
 pod_report_array (JsonObject *result, const char *path)
 {
-  JsonNode *node = node_at (result, path);
+  JsonNode *node = pod_report_node (result, path);
 
   return node != NULL && JSON_NODE_HOLDS_ARRAY (node) ? json_node_get_array (node) : NULL;
 }
@@ -71,7 +70,9 @@ pod_report_fixed (double value, unsigned n_decimals)
   char buffer[512]; /* the largest double has 309 digits before the point */
 
   g_snprintf (format, sizeof format, "%%.%uf", MIN (n_decimals, 15));
-  return g_strdup (g_ascii_formatd (buffer, sizeof buffer, format, value));
+  g_ascii_formatd (buffer, sizeof buffer, format, value);
+  /* No "-0.0" */
+  return g_strdup (buffer + (*buffer == '-' && strspn (buffer + 1, "0.") == strlen (buffer + 1)));
 }
 
 char *
@@ -103,12 +104,12 @@ pod_report_grouped (double count)
   return g_string_free (text, FALSE);
 }
 
-/* The largest unit that @value fills; the smallest when none. */
+/* The largest unit of which @value has ten or more; the smallest when none. */
 static PodReportUnit
 unit_of (double value, const PodReportUnit *units, unsigned n_units)
 {
   for (unsigned i = 0; i + 1 < n_units; i++)
-    if (fabs (value) >= units[i].size)
+    if (fabs (value) >= 10 * units[i].size)
       return units[i];
   return units[n_units - 1];
 }
@@ -206,7 +207,7 @@ pod_report_time_ps (JsonObject *result)
 {
   g_return_val_if_fail (result != NULL, 0);
 
-  JsonNode *node = node_at (result, "step.time_ps");
+  JsonNode *node = pod_report_node (result, "step.time_ps");
 
   if (node != NULL && JSON_NODE_HOLDS_VALUE (node)
       && json_node_get_value_type (node) == G_TYPE_INT64)

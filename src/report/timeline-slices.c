@@ -42,17 +42,18 @@ append_label (GString *out, const char *name, double x, double y, double width)
   const int n_letters = (int) g_utf8_strlen (name, -1);
   const int n_fit = (int) (width / letter);
   g_autofree char *start = NULL;
+  g_autofree char *cut = NULL;
 
   if (n_letters <= n_fit)
     {
       pod_svg_append_text (out, "in", x, y, name);
       return;
     }
-  if (n_fit < 4)
+  if (n_fit < 5)
     return;
   start = g_utf8_substring (name, 0, n_fit - 1);
-  g_strchomp (start);
-  pod_svg_append_text (out, "in", x, y, start);
+  cut = g_strconcat (g_strchomp (start), "\u2026", NULL);
+  pod_svg_append_text (out, "in", x, y, cut);
 }
 
 static void
@@ -61,13 +62,14 @@ append_slice (GString *out, const PodSvgPanel *panel, const PodSvgRow *row, cons
   const double from = MAX (pod_svg_x_of (panel, span->start_ps), POD_SVG_LEFT);
   const double to = MIN (pod_svg_x_of (panel, span->end_ps), POD_SVG_LEFT + POD_SVG_PLOT);
   const double arrive = MAX (pod_svg_x_of (panel, span->arrive_ps), POD_SVG_LEFT);
+  const double waited = MIN (from, POD_SVG_LEFT + POD_SVG_PLOT) - arrive;
   const double gap = to - from > 3 ? 0.7 : 0;
   g_autofree char *class = g_strdup_printf ("c%u", 2 * (unsigned) op->category);
   g_autofree char *time = pod_format_seconds ((double) (span->end_ps - span->start_ps) / 1e12);
   g_autofree char *words = g_markup_printf_escaped ("%s, %s", op->name, time);
 
-  if (from - arrive > 0.5)
-    pod_svg_append_rect (out, "wait", arrive, row->y + row->height / 4.0, from - arrive, row->height / 2.0);
+  if (waited > 0.5)
+    pod_svg_append_rect (out, "wait", arrive, row->y + row->height / 4.0, waited, row->height / 2.0);
   if (to < from)
     return;
   g_string_append_printf (out, "<g><title>%s</title>", words);
@@ -91,8 +93,11 @@ pod_svg_append_slices (GString *out, const PodSvgPanel *panel, const PodTimeline
 
 /* -- far: a colour for each column of pixels --------------------------------------------------- */
 
-/* How much of each column each shade fills, 0 to 1. */
-typedef double Column[N_SHADES];
+/* How much of a column of pixels each shade fills, 0 to 1. */
+typedef struct
+{
+  double busy[N_SHADES];
+} Column;
 
 static void
 fill_columns (Column *columns, const PodSvgPanel *panel, const PodSpan *span, unsigned shade)
@@ -101,7 +106,7 @@ fill_columns (Column *columns, const PodSvgPanel *panel, const PodSpan *span, un
   const double to = MIN (pod_svg_x_of (panel, span->end_ps) - POD_SVG_LEFT, POD_SVG_PLOT);
 
   for (int x = (int) from; x < to; x++)
-    columns[x][shade] += MIN (to, x + 1) - MAX (from, x);
+    columns[x].busy[shade] += MIN (to, x + 1) - MAX (from, x);
 }
 
 /* The shade that fills most of a column, and how busy all make it; level 0: nothing. */
@@ -113,11 +118,11 @@ judge_column (const Column *column, unsigned *out_shade, unsigned *out_level)
   *out_shade = 0;
   for (unsigned s = 0; s < N_SHADES; s++)
     {
-      total += (*column)[s];
-      if ((*column)[s] > (*column)[*out_shade])
+      total += column->busy[s];
+      if (column->busy[s] > column->busy[*out_shade])
         *out_shade = s;
     }
-  *out_level = total < 0.02 ? 0 : (unsigned) CLAMP (ceil (total * N_LEVELS - 0.05), 1, N_LEVELS);
+  *out_level = total <= 0 ? 0 : (unsigned) CLAMP (ceil (total * N_LEVELS - 0.05), 1, N_LEVELS);
 }
 
 static void
@@ -150,7 +155,7 @@ append_row_columns (GString *out, const PodSvgRow *row, const Column *columns)
     for (unsigned l = 1; l <= N_LEVELS; l++)
       if (paths[s][l] != NULL)
         {
-          g_autofree char *opacity = pod_report_fixed ((double) l / N_LEVELS, 2);
+          g_autofree char *opacity = pod_report_fixed (0.25 + 0.75 * l / N_LEVELS, 2);
 
           g_string_append_printf (out, "<path class=\"c%u\" fill-opacity=\"%s\" d=\"%s\"/>\n", s, opacity, paths[s][l]->str);
           g_string_free (paths[s][l], TRUE);
@@ -171,7 +176,7 @@ append_region (GString *out, const PodSvgRow *row, const Region *region)
 {
   g_autofree char *number = g_strdup_printf ("%d", region->microbatch);
 
-  if (region->to - region->from >= 6 + 7 * (double) strlen (number) && region->microbatch >= 0)
+  if (region->to - region->from >= 4 + 6.5 * (double) strlen (number) && region->microbatch >= 0)
     pod_svg_append_text (out, "in", (region->from + region->to) / 2, row->y + row->height / 2.0 + 3.5, number);
 }
 

@@ -77,21 +77,27 @@ pod_svg_x_of (const PodSvgPanel *panel, int64_t at_ps)
 
 /* -- panels ------------------------------------------------------------------------------------ */
 
-/* Lanes on which something happens. Returns: (transfer full) a flag for each lane */
+/* Lanes on which something happens meanwhile. Returns: (transfer full) a flag for each lane */
 static bool *
-used_lanes (const PodTimeline *timeline)
+used_lanes (const PodTimeline *timeline, int64_t from_ps, int64_t to_ps)
 {
   bool *is_used = g_new0 (bool, (size_t) timeline->ranks->len * timeline->n_streams + 1);
 
   for (guint i = 0; i < timeline->spans->len; i++)
-    is_used[g_array_index (timeline->spans, PodSpan, i).lane] = true;
+    {
+      const PodSpan *span = &g_array_index (timeline->spans, PodSpan, i);
+
+      if (span->end_ps >= from_ps && span->start_ps <= to_ps)
+        is_used[span->lane] = true;
+    }
   return is_used;
 }
 
 /* Rows for the lanes of the first ranks, as many as fit (one at least, @max_ranks at most). */
 static void
-add_rows (PodSvgPanel *panel, const PodTimeline *timeline, const bool *is_used, unsigned max_ranks)
+add_rows (PodSvgPanel *panel, const PodTimeline *timeline, unsigned max_ranks)
 {
+  g_autofree bool *is_used = used_lanes (timeline, panel->from_ps, panel->to_ps);
   const int lane_height = panel->is_close ? 20 : 13;
   int y = panel->top;
 
@@ -174,7 +180,7 @@ append_axis (GString *out, PodSvgPanel *panel)
       pod_svg_append_rect (out, "axis", x - 0.5, y, 1, 5);
       pod_svg_append_text (out, "tick", x, y + 18, digits);
     }
-  pod_svg_append_text (out, "name", POD_SVG_LEFT - 8, y + 18, "ms");
+  pod_svg_append_text (out, "name", POD_SVG_LEFT - 32, y + 18, "ms");
   panel->bottom = y + 26;
 }
 
@@ -198,7 +204,7 @@ append_head (GString *out, const char *title, int height)
 }
 
 static void
-append_legend (GString *out, const PodTimeline *timeline)
+append_legend (GString *out, const PodTimeline *timeline, bool has_waits)
 {
   bool is_used[POD_N_CATEGORIES] = { false };
   int x = POD_SVG_LEFT;
@@ -214,6 +220,8 @@ append_legend (GString *out, const PodTimeline *timeline)
         pod_svg_append_text (out, "key", x + 17, 50, categories[c].name);
         x += 40 + 7 * (int) strlen (categories[c].name);
       }
+  if (!has_waits)
+    return;
   pod_svg_append_rect (out, "wait", x, 40, 12, 12);
   pod_svg_append_text (out, "key", x + 17, 50, "waiting for peers");
 }
@@ -258,12 +266,12 @@ find_layer (const PodTimeline *timeline, bool is_backward, int32_t *out_layer, i
 }
 
 static void
-panel_begin (PodSvgPanel *panel, GString *out, const PodTimeline *timeline, const bool *is_used, const char *title)
+panel_begin (PodSvgPanel *panel, GString *out, const PodTimeline *timeline, const char *title)
 {
   panel->rows = g_array_new (FALSE, TRUE, sizeof (PodSvgRow));
   pod_svg_append_text (out, "panel", 16, panel->top + 12, title);
   panel->top += 12;
-  add_rows (panel, timeline, is_used, panel->is_close ? 1 : UINT32_MAX);
+  add_rows (panel, timeline, panel->is_close ? 1 : UINT32_MAX);
   append_lanes (out, panel, timeline);
 }
 
@@ -277,7 +285,7 @@ panel_end (PodSvgPanel *panel, GString *out, int *y)
 
 /* One layer close to: @y moves below it. The band in the first panel shows where it is. */
 static void
-append_layer (GString *out, const PodTimeline *timeline, const bool *is_used, bool is_backward, int *y)
+append_layer (GString *out, const PodTimeline *timeline, bool is_backward, int *y)
 {
   PodSvgPanel panel = { .is_close = true, .top = *y };
   g_autofree char *title = NULL;
@@ -286,19 +294,19 @@ append_layer (GString *out, const PodTimeline *timeline, const bool *is_used, bo
   if (!find_layer (timeline, is_backward, &layer, &panel.from_ps, &panel.to_ps))
     return;
   title = g_strdup_printf ("layer %d, %s", layer, is_backward ? "backward" : "forward");
-  panel_begin (&panel, out, timeline, is_used, title);
+  panel_begin (&panel, out, timeline, title);
   pod_svg_append_slices (out, &panel, timeline);
   panel_end (&panel, out, y);
 }
 
 static void
-append_step (GString *out, const PodTimeline *timeline, const bool *is_used, int *y)
+append_step (GString *out, const PodTimeline *timeline, int *y)
 {
   PodSvgPanel panel = { .top = *y, .to_ps = timeline->end_ps };
   g_autofree char *time = pod_format_seconds ((double) timeline->end_ps / 1e12);
   g_autofree char *title = g_strdup_printf ("the whole step, %s", time);
 
-  panel_begin (&panel, out, timeline, is_used, title);
+  panel_begin (&panel, out, timeline, title);
   pod_svg_append_columns (out, &panel, timeline);
   for (unsigned is_backward = 0; is_backward < 2; is_backward++)
     {
@@ -316,16 +324,15 @@ bool
 pod_report_timeline_svg (const PodTimeline *timeline, const char *title, const char *folder,
                          GError **error)
 {
-  g_autofree bool *is_used = used_lanes (timeline);
   g_autoptr (GString) body = g_string_new (NULL);
   g_autoptr (GString) out = g_string_new (NULL);
   int y = 68;
 
-  append_step (body, timeline, is_used, &y);
-  append_layer (body, timeline, is_used, false, &y);
-  append_layer (body, timeline, is_used, true, &y);
+  append_step (body, timeline, &y);
+  append_layer (body, timeline, false, &y);
+  append_layer (body, timeline, true, &y);
   append_head (out, title, y);
-  append_legend (out, timeline);
+  append_legend (out, timeline, strstr (body->str, "class=\"wait\"") != NULL);
   g_string_append (out, body->str);
   g_string_append (out, "</svg>\n");
   return pod_report_save (folder, "timeline.svg", out->str, error);

@@ -23,32 +23,44 @@ typedef struct
   int width;
 } Drawing;
 
-/* Devices of one island in two rows, abbreviated. Returns: the island's width */
+static PodPoint
+device_at (int left, int columns, int slot)
+{
+  int row = slot / columns;
+
+  return pod_point (left + 6 + PITCH / 2 + slot % columns * PITCH + row * PITCH / 2, 6 + PITCH / 2 + row * PITCH);
+}
+
+/* Devices of one island in a row, or in two where the second stands in the gaps of the first, so that no link passes behind a
+ * device. Returns: the island's width */
 static int
 place_island (Drawing *drawing, unsigned island, int left)
 {
   const PodTopology *topology = drawing->topology;
   g_autoptr (GArray) members = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   PodShown shown;
-  int columns;
+  int columns, n_rows;
 
   for (uint32_t device = 0; device < topology->n_devices; device++)
     if (pod_topology_node_of (topology, device) == island)
       g_array_append_val (members, device);
   pod_shown_init (&shown, members->len, 12, 5, 2);
-  columns = (shown.n_slots + 1) / 2;
-  pod_canvas_box (drawing->canvas, "node", (PodBox){ left, 0, columns * PITCH + 12, 2 * PITCH + 12 });
+  n_rows = shown.n_slots > 6 ? 2 : 1;
+  columns = (shown.n_slots + n_rows - 1) / n_rows;
+  int width = columns * PITCH + 12 + (n_rows - 1) * PITCH / 2;
+  pod_canvas_box (drawing->canvas, "node", (PodBox){ left, 0, width, n_rows * PITCH + 12 });
   for (unsigned i = 0; i < shown.n; i++)
     {
       uint32_t device = g_array_index (members, uint32_t, shown.index[i]);
 
       drawing->is_shown[device] = true;
-      drawing->at[device] = pod_point (left + 6 + PITCH / 2 + shown.slot[i] % columns * PITCH, 6 + PITCH / 2 + shown.slot[i] / columns * PITCH);
+      drawing->at[device] = device_at (left, columns, shown.slot[i]);
     }
   if (shown.gap_slot >= 0)
-    pod_canvas_text (drawing->canvas, "dots", pod_point (left + 6 + PITCH / 2 + shown.gap_slot % columns * PITCH, 12 + PITCH / 2 + shown.gap_slot / columns * PITCH), "…");
-  pod_canvas_text (drawing->canvas, "", pod_point (left + columns * PITCH / 2 + 6, 2 * PITCH + 30), "island %u: %u", island, members->len);
-  return columns * PITCH + 12;
+    pod_canvas_text (drawing->canvas, "dots", device_at (left, columns, shown.gap_slot), "…");
+  pod_canvas_text (drawing->canvas, "", pod_point (left + width / 2, n_rows * PITCH + 30), "island %u: %u device%s", island, members->len,
+                   members->len == 1 ? "" : "s");
+  return width;
 }
 
 static void

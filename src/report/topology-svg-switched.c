@@ -41,16 +41,25 @@ node_x (const Drawing *drawing, int slot)
 static PodPoint
 nic_at (const Drawing *drawing, int node_slot, int chip_slot)
 {
-  return pod_point (node_x (drawing, node_slot) + NODE_PAD + chip_slot * CHIP_PITCH + CHIP_PITCH / 2, 30);
-}
+  int row = drawing->chips.n_slots * CHIP_PITCH;
 
-/* ---- one node ---- */
+  return pod_point (node_x (drawing, node_slot) + (drawing->node_width - row + CHIP_PITCH) / 2 + chip_slot * CHIP_PITCH, 30);
+}
 
 static bool
 has_nics (const Drawing *drawing)
 {
   return drawing->topology->n_levels > 0;
 }
+
+/* The row of chips, or the top of a mesh: under the NICs when there are any. */
+static int
+chip_row (const Drawing *drawing)
+{
+  return has_nics (drawing) ? 86 : 42;
+}
+
+/* ---- one node ---- */
 
 static void
 draw_chip_box (PodCanvas *canvas, const PodTopology *topology, PodPoint at, unsigned local)
@@ -85,9 +94,10 @@ draw_hosts (const Drawing *drawing, int node_slot)
       while (last + 1 < chips->n && chips->index[last + 1] / per_host == host)
         last++;
 
+      int top = chip_row (drawing) - 20;
       int left = nic_at (drawing, node_slot, chips->slot[i]).x - CHIP_PITCH / 2 + 1;
       int right = nic_at (drawing, node_slot, chips->slot[last]).x + CHIP_PITCH / 2 - 1;
-      pod_canvas_box (drawing->canvas, "host", (PodBox){ left, 18, right - left, 92 });
+      pod_canvas_box (drawing->canvas, "host", (PodBox){ left, top, right - left, 40 });
       i = last + 1;
     }
 }
@@ -99,7 +109,7 @@ draw_switched_node (const Drawing *drawing, int node_slot)
   const PodShown *chips = &drawing->chips;
   unsigned n_switches = MAX (drawing->topology->chip->scale_up_switches, 1);
   PodShown switches;
-  int chip_y = 88, switch_y = chip_y + SWITCH_DROP;
+  int chip_y = chip_row (drawing), switch_y = chip_y + SWITCH_DROP;
   int inner = drawing->node_width - 2 * NODE_PAD;
 
   pod_shown_init (&switches, n_switches, MAX_SWITCHES, 2, 1);
@@ -142,7 +152,7 @@ static void
 draw_mesh_node (const Drawing *drawing, int node_slot)
 {
   const PodShown *chips = &drawing->chips;
-  PodPoint centre = pod_point (node_x (drawing, node_slot) + drawing->node_width / 2, 68 + MESH_RADIUS);
+  PodPoint centre = pod_point (node_x (drawing, node_slot) + drawing->node_width / 2, chip_row (drawing) - 16 + MESH_RADIUS);
 
   for (unsigned i = 0; i < chips->n; i++)
     for (unsigned j = i + 1; j < chips->n; j++)
@@ -168,7 +178,7 @@ draw_mesh_node (const Drawing *drawing, int node_slot)
 static int
 node_height (const Drawing *drawing)
 {
-  return drawing->topology->is_full_mesh ? 88 + 2 * MESH_RADIUS : 88 + SWITCH_DROP + 22;
+  return chip_row (drawing) + (drawing->topology->is_full_mesh ? 2 * MESH_RADIUS : SWITCH_DROP + 22);
 }
 
 static void
@@ -290,7 +300,11 @@ draw_downlinks (const Drawing *drawing, const GArray *groups, const Group *group
       for (unsigned i = 0; i < drawing->nodes.n; i++)
         for (unsigned c = 0; c < drawing->chips.n; c++)
           if (drawing->nodes.index[i] / topology->level[0].span_nodes == group->span && drawing->chips.index[c] % topology->n_rails == group->rail)
-            pod_canvas_line (drawing->canvas, "up", group->at, nic_at (drawing, drawing->nodes.slot[i], drawing->chips.slot[c]));
+            {
+              PodPoint nic = nic_at (drawing, drawing->nodes.slot[i], drawing->chips.slot[c]);
+
+              pod_canvas_line (drawing->canvas, "up", group->at, pod_point (nic.x, nic.y - NIC_HEIGHT / 2));
+            }
       return;
     }
   for (guint i = 0; i < groups->len; i++)
@@ -309,7 +323,8 @@ draw_group (const Drawing *drawing, const Group *group)
   static const char *const classes[] = { "leaf", "spine", "core" };
   const PodTopology *topology = drawing->topology;
   unsigned n_rails = rails_of (topology, group->level);
-  unsigned n_real = MAX (topology->level[group->level].n_switches / MAX (topology->level[group->level].n_groups, 1), 1);
+  unsigned n_groups = MAX (topology->level[group->level].n_groups, 1);
+  unsigned n_real = MAX ((topology->level[group->level].n_switches + n_groups - 1) / n_groups, 1);
   bool is_top = group->level + 1 == topology->n_levels && group->level > 0;
 
   pod_canvas_box (drawing->canvas, classes[group->level],
@@ -317,7 +332,7 @@ draw_group (const Drawing *drawing, const Group *group)
   if (group->level == 0 && n_rails > 1)
     pod_canvas_text (drawing->canvas, "on", pod_point (group->at.x, group->at.y + 3), group->width >= 40 ? "rail %u" : "%u", group->rail);
   else if (n_rails > 1)
-    pod_canvas_text (drawing->canvas, "on", pod_point (group->at.x, group->at.y + 3), "%u", n_real);
+    pod_canvas_text (drawing->canvas, "on", pod_point (group->at.x, group->at.y + 3), "%u switch%s", n_real, n_real == 1 ? "" : "es");
   else
     pod_canvas_text (drawing->canvas, "on", pod_point (group->at.x, group->at.y + 3), "%u %s%s", n_real, is_top ? "top switch" : group->level == 0 ? "leaf switch" : "spine switch",
                      n_real == 1 ? "" : "es");
@@ -379,11 +394,11 @@ draw_side_labels (const Drawing *drawing)
 
       pod_topology_link (topology, 0, &link);
       pair = pod_format_bytes_per_s (link.bytes_per_s.nominal);
-      pod_canvas_text (drawing->canvas, "start", pod_point (right, 68 + MESH_RADIUS), "mesh: %s a pair one way", pair);
+      pod_canvas_text (drawing->canvas, "start", pod_point (right, chip_row (drawing) - 16 + MESH_RADIUS), "mesh: %s a pair one way", pair);
       return;
     }
-  pod_canvas_text (drawing->canvas, "start", pod_point (right, 92), "chips: %s one way", scale_up);
-  pod_canvas_text (drawing->canvas, "start", pod_point (right, 88 + SWITCH_DROP + 4), "scale-up: %u switch%s a node", topology->chip->scale_up_switches,
+  pod_canvas_text (drawing->canvas, "start", pod_point (right, chip_row (drawing) + 4), "chips: %s one way", scale_up);
+  pod_canvas_text (drawing->canvas, "start", pod_point (right, chip_row (drawing) + SWITCH_DROP + 4), "scale-up: %u switch%s a node", topology->chip->scale_up_switches,
                    topology->chip->scale_up_switches == 1 ? "" : "es");
 }
 
@@ -395,9 +410,9 @@ pod_draw_switched (PodCanvas *canvas, const PodTopology *topology)
   pod_shown_init (&drawing.nodes, topology->n_nodes, 3, 2, 1);
   pod_shown_init (&drawing.chips, topology->chips_per_node, 16, 6, 2);
   drawing.node_width = MAX (drawing.chips.n_slots * CHIP_PITCH, topology->is_full_mesh ? 2 * MESH_RADIUS + 2 * CHIP_SIZE : 4 * CHIP_PITCH) + 2 * NODE_PAD;
-  draw_tree (&drawing);
   for (unsigned i = 0; i < drawing.nodes.n; i++)
     draw_node (&drawing, i);
+  draw_tree (&drawing);
   if (drawing.nodes.gap_slot >= 0)
     {
       int x = node_x (&drawing, drawing.nodes.gap_slot) + drawing.node_width / 2;

@@ -8,11 +8,11 @@ enum
 {
   FLAT_PITCH = 44,
   FLAT_CHIP = 26,
-  DEEP_X = 48,      /* of a step along x */
-  DEEP_Y_X = 26,    /* of a step along y: to the right and up */
-  DEEP_Y_Y = 18,
+  DEEP_X = 58,      /* of a step along x */
+  DEEP_Y_X = 34,    /* of a step along y: to the right and up */
+  DEEP_Y_Y = 17,
   DEEP_RADIUS = 7,
-  DEEP_PLANES = 46, /* between planes, over the height of one */
+  DEEP_PLANES = 48, /* between planes, over the height of one */
   SLICE_WIDTH = 120,
   SLICE_HEIGHT = 64,
 };
@@ -80,55 +80,75 @@ draw_flat_wrap (const Drawing *drawing, unsigned dim, PodPoint from, PodPoint to
   pod_canvas_curve (canvas, classes[dim], end);
 }
 
-/* In depth a wrap link is one arc: over the plane along x and y, beside the planes along z. */
+/* In depth a wrap link is one arc: over its row along x, beside it along y, left of the planes along z. Where all of them would
+ * hide each other, those of the first row or plane stand for the rest, which are faint. */
 static void
-draw_deep_wrap (const Drawing *drawing, unsigned dim, PodPoint from, PodPoint to)
+draw_deep_wrap (const Drawing *drawing, unsigned dim, const int from_slot[3], const int to_slot[3])
 {
-  static const char *const classes[] = { "wrap0", "wrap1", "wrap2" };
-  static const PodPoint bend[] = { { 14, -26 }, { 20, -12 }, { -44, -10 } };
-  PodPoint first = dim == 2 ? pod_point (bend[2].x, bend[2].y) : pod_point (bend[dim].x, bend[dim].y);
-  PodPoint last = dim == 2 ? pod_point (bend[2].x, -bend[2].y) : pod_point (-bend[dim].x, dim == 0 ? bend[0].y : -bend[1].y - 8);
-  const PodPoint points[4] = { from, pod_point (from.x + first.x, from.y + first.y), pod_point (to.x + last.x, to.y + last.y), to };
+  static const char *const classes[] = { "wrap0", "wrap1", "wrap2", "wrap0 faint", "wrap1 faint", "wrap2 faint" };
+  static const PodPoint leaving[] = { { 20, -27 }, { 34, 6 }, { -60, -16 } };
+  static const PodPoint arriving[] = { { -20, -27 }, { 20, 20 }, { -60, 16 } };
+  PodPoint from = place (drawing, from_slot), to = place (drawing, to_slot);
+  const PodPoint points[4]
+      = { from, pod_point (from.x + leaving[dim].x, from.y + leaving[dim].y), pod_point (to.x + arriving[dim].x, to.y + arriving[dim].y), to };
+  bool is_faint = dim == 2 ? from_slot[1] > 0 : drawing->topology->is_twisted && from_slot[2] > 0;
 
-  pod_canvas_curve (drawing->canvas, classes[dim], points);
+  pod_canvas_curve (drawing->canvas, classes[dim + (is_faint ? 3 : 0)], points);
 }
 
-/* The link from a chip along +@dim: a line to its neighbour, an arc where it wraps, a stub towards what is left out. */
+/* Both ends of the link that leaves a chip along +@dim; false when there is none or its other end is left out. */
+static bool
+link_slots (const Drawing *drawing, uint32_t device, unsigned dim, int from_slot[3], int to_slot[3])
+{
+  uint32_t link, to;
+
+  return pod_topology_torus_link (drawing->topology, device, dim, 1, &link, &to) && slots_of (drawing, device, from_slot)
+         && slots_of (drawing, to, to_slot);
+}
+
+/* The link from a chip along +@dim: a line to its neighbour, in a flat torus the way round where it wraps. */
 static void
 draw_link (const Drawing *drawing, uint32_t device, unsigned dim)
 {
-  uint32_t link, to;
   int from_slot[3], to_slot[3];
-  int next_slot[3];
 
-  if (!pod_topology_torus_link (drawing->topology, device, dim, 1, &link, &to) || !slots_of (drawing, device, from_slot))
+  if (!link_slots (drawing, device, dim, from_slot, to_slot))
     return;
-  for (unsigned axis = 0; axis < 3; axis++)
-    next_slot[axis] = from_slot[axis] + (axis == dim);
-  if (next_slot[dim] == drawing->axis[dim].gap_slot)
-    pod_canvas_line (drawing->canvas, "cut", place (drawing, from_slot), place (drawing, next_slot));
-  else if (!slots_of (drawing, to, to_slot))
-    return;
-  else if (to_slot[dim] > from_slot[dim])
-    pod_canvas_line (drawing->canvas, "link", place (drawing, from_slot), place (drawing, to_slot));
-  else if (drawing->is_deep)
-    draw_deep_wrap (drawing, dim, place (drawing, from_slot), place (drawing, to_slot));
-  else
+  if (to_slot[dim] > from_slot[dim])
+    pod_canvas_line (drawing->canvas, dim == 2 ? "rise" : "link", place (drawing, from_slot), place (drawing, to_slot));
+  else if (!drawing->is_deep)
     draw_flat_wrap (drawing, dim, place (drawing, from_slot), place (drawing, to_slot));
 }
 
-/* The stub from behind the ellipsis to the first chip after it. */
+/* Dotted from a chip to the ellipsis beside it. */
 static void
-draw_stub_back (const Drawing *drawing, uint32_t device, unsigned dim)
+draw_stubs (const Drawing *drawing, uint32_t device, unsigned dim)
 {
+  const int gap = drawing->axis[dim].gap_slot;
   int slot[3];
 
-  if (!slots_of (drawing, device, slot) || slot[dim] == 0 || slot[dim] - 1 != drawing->axis[dim].gap_slot)
+  if (gap < 0 || !slots_of (drawing, device, slot) || (slot[dim] != gap - 1 && slot[dim] != gap + 1))
     return;
 
   PodPoint at = place (drawing, slot);
-  slot[dim]--;
-  pod_canvas_line (drawing->canvas, "cut", place (drawing, slot), at);
+  slot[dim] = gap;
+  pod_canvas_line (drawing->canvas, "cut", at, place (drawing, slot));
+}
+
+/* Over all planes, as those would hide what crosses them. */
+static void
+draw_deep_wraps (const Drawing *drawing)
+{
+  for (unsigned k = 0; k < drawing->axis[2].n; k++)
+    for (unsigned j = drawing->axis[1].n; j-- > 0;)
+      for (unsigned i = 0; i < drawing->axis[0].n; i++)
+        for (unsigned dim = 0; dim < 3; dim++)
+          {
+            int from_slot[3], to_slot[3];
+
+            if (link_slots (drawing, device_at (drawing, i, j, k), dim, from_slot, to_slot) && to_slot[dim] < from_slot[dim])
+              draw_deep_wrap (drawing, dim, from_slot, to_slot);
+          }
 }
 
 /* ---- chips, hosts, planes ---- */
@@ -245,7 +265,7 @@ draw_plane (const Drawing *drawing, unsigned k)
       for (unsigned i = 0; i < x->n; i++)
         {
           draw_link (drawing, device_at (drawing, i, j, k), dim);
-          draw_stub_back (drawing, device_at (drawing, i, j, k), dim);
+          draw_stubs (drawing, device_at (drawing, i, j, k), dim);
         }
   draw_plane_dots (drawing, k);
   for (unsigned j = y->n; j-- > 0;)
@@ -261,7 +281,7 @@ draw_between_planes (const Drawing *drawing, unsigned k)
     for (unsigned i = 0; i < drawing->axis[0].n; i++)
       {
         draw_link (drawing, device_at (drawing, i, j, k), 2);
-        draw_stub_back (drawing, device_at (drawing, i, j, k), 2);
+        draw_stubs (drawing, device_at (drawing, i, j, k), 2);
       }
 }
 
@@ -281,6 +301,8 @@ draw_axes (PodCanvas *canvas, const PodTopology *topology, int left, int bottom)
                        topology->wraps[axis] ? "wraps" : "a line");
       at.x += 150;
     }
+  if (topology->is_twisted)
+    pod_canvas_text (canvas, "start", pod_point (left + 150, at.y + 20), "twisted: wraps of the short axes end half of the long one further; those of z = 0 stand out");
   pod_canvas_box (canvas, "host", (PodBox){ left, at.y + 10, 22, 12 });
   pod_canvas_text (canvas, "start", pod_point (left + 28, at.y + 20), "host of %u chips",
                    topology->host_extent[0] * topology->host_extent[1] * topology->host_extent[2]);
@@ -293,13 +315,13 @@ draw_other_slices (PodCanvas *canvas, const PodTopology *topology)
   PodBox slice = canvas->bounds;
   PodBox first = { slice.x - 14, slice.y - 14, slice.width + 28, slice.height + 28 };
   g_autofree char *rate = pod_format_bytes_per_s (topology->chip->nic_bytes_per_s.nominal);
-  int middle = first.y + first.height / 2;
+  int middle = first.y + SLICE_HEIGHT / 2;
   int left = first.x + first.width + 40;
   int dcn = first.y - 76;
   PodShown shown;
 
   pod_shown_init (&shown, topology->n_slices - 1, 4, 2, 1);
-  pod_canvas_box (canvas, "host", first);
+  pod_canvas_box (canvas, "slice", first);
   pod_canvas_text (canvas, "start", pod_point (first.x, first.y - 6), "slice 0");
   for (unsigned i = 0; i < shown.n; i++)
     {
@@ -312,7 +334,7 @@ draw_other_slices (PodCanvas *canvas, const PodTopology *topology)
       pod_canvas_text (canvas, "small", pod_point (centre.x, centre.y + 14), "%u chips", topology->chips_per_node);
     }
   if (shown.gap_slot >= 0)
-    pod_canvas_text (canvas, "dots", pod_point (left + shown.gap_slot * (SLICE_WIDTH + 24) + SLICE_WIDTH / 2, middle), "… %u …",
+    pod_canvas_text (canvas, "more", pod_point (left + shown.gap_slot * (SLICE_WIDTH + 24) + SLICE_WIDTH / 2, middle), "… %u more …",
                      topology->n_slices - 1 - shown.n);
   pod_canvas_line (canvas, "up", pod_point (first.x + first.width / 2, dcn + 36), pod_point (first.x + first.width / 2, first.y));
   pod_canvas_box (canvas, "dcn", (PodBox){ first.x, dcn, left - first.x + shown.n_slots * (SLICE_WIDTH + 24) - 24, 36 });
@@ -329,9 +351,9 @@ pod_draw_torus (PodCanvas *canvas, const PodTopology *topology)
       bool is_plane = axis == 2;
 
       if (drawing.is_deep)
-        pod_shown_init (&drawing.axis[axis], topology->extent[axis], 8, is_plane ? 3 : 5, is_plane ? 1 : 2);
+        pod_shown_init (&drawing.axis[axis], topology->extent[axis], 8, is_plane ? 3 : 4, is_plane ? 1 : 2);
       else
-        pod_shown_init (&drawing.axis[axis], topology->extent[axis], 16, 10, 3);
+        pod_shown_init (&drawing.axis[axis], topology->extent[axis], 16, 8, 4);
     }
   drawing.plane_step = (drawing.axis[1].n_slots - 1) * DEEP_Y_Y + DEEP_PLANES;
   for (unsigned k = 0; k < drawing.axis[2].n; k++)
@@ -340,11 +362,13 @@ pod_draw_torus (PodCanvas *canvas, const PodTopology *topology)
       if (drawing.is_deep)
         draw_between_planes (&drawing, k);
     }
+  if (drawing.is_deep)
+    draw_deep_wraps (&drawing);
   if (drawing.axis[2].gap_slot >= 0)
     {
       PodPoint at = place (&drawing, (const int[3]){ drawing.axis[0].n_slots / 2, drawing.axis[1].n_slots / 2, drawing.axis[2].gap_slot });
 
-      pod_canvas_text (canvas, "dots", at, "⋮ %u more planes", topology->extent[2] - drawing.axis[2].n);
+      pod_canvas_text (canvas, "more", at, "⋮ %u more planes", topology->extent[2] - drawing.axis[2].n);
     }
 
   PodBox slice = canvas->bounds;

@@ -17,14 +17,16 @@ static const char style[]
     = "text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;font-size:11px;fill:#333;text-anchor:middle}"
       ".title{font-size:17px;font-weight:bold;fill:#111}.start{text-anchor:start}.end{text-anchor:end}"
       ".small{font-size:9px;fill:#666}.on{font-size:9px;fill:#fff}.dots{font-size:22px;fill:#666}"
+      ".more{font-size:14px;fill:#444}.slice{fill:none;stroke:#8fa3b8}"
       ".chip{fill:#4878a8;stroke:#2d5580}.half{stroke:#fff;stroke-width:1}"
       ".host{fill:none;stroke:#b08030;stroke-width:1.3;stroke-dasharray:4 3}"
       ".node{fill:#f6f8fb;stroke:#8fa3b8}.plane{fill:#eef3f8;fill-opacity:.75;stroke:#cfdbe6}"
       ".link{stroke:#7d8a96;stroke-width:1.6;fill:none}.up{stroke:#a3aeb8;stroke-width:1;fill:none}"
       ".mesh{stroke:#8b9bab;stroke-width:1;fill:none}.cut{stroke:#a3aeb8;stroke-width:1.3;stroke-dasharray:2 3;fill:none}"
+      ".rise{stroke:#b4bfc9;stroke-width:1.3;fill:none}"
       ".wrap0{stroke:#c2503c;stroke-width:1.2;fill:none;stroke-opacity:.75}"
       ".wrap1{stroke:#3c8f57;stroke-width:1.2;fill:none;stroke-opacity:.75}"
-      ".wrap2{stroke:#8657b5;stroke-width:1.2;fill:none;stroke-opacity:.6}"
+      ".wrap2{stroke:#8657b5;stroke-width:1.2;fill:none;stroke-opacity:.75}.faint{stroke-opacity:.2}"
       ".switch{fill:#5b6672;stroke:#3d454d}.leaf{fill:#3f8f86;stroke:#2a6a62}.spine{fill:#357a8f;stroke:#23596a}"
       ".core{fill:#33638f;stroke:#224668}.nic{fill:#d9a441;stroke:#a97a1f}.dcn{fill:#e7e3f1;stroke:#9c8fc0}";
 
@@ -97,7 +99,7 @@ pod_canvas_polygon (PodCanvas *canvas, const char *class, const PodPoint *points
 static void
 grow_by_text (PodCanvas *canvas, const char *class, PodPoint at, const char *text)
 {
-  int width = (int) g_utf8_strlen (text, -1) * (strstr (class, "title") != NULL ? 10 : 7);
+  int width = (int) g_utf8_strlen (text, -1) * (strstr (class, "title") != NULL ? 10 : 6);
   int left = strstr (class, "start") != NULL ? at.x : strstr (class, "end") != NULL ? at.x - width : at.x - width / 2;
 
   grow (canvas, pod_point (left, at.y - 12), 0);

@@ -45,7 +45,8 @@ set_axes (JsonObject *result, const char *path, const int64_t ps[POD_N_AXES], co
       }
 }
 
-/* What most of the critical rank's step goes to. */
+/* What would take longest if all of it overlapped: the critical rank's compute, its communication of one axis, hidden or
+ * not, or its pipeline bubble. */
 static char *
 bound_of (const PodExecResult *exec)
 {
@@ -59,9 +60,9 @@ bound_of (const PodExecResult *exec)
       name = g_strdup ("host");
     }
   for (unsigned a = 0; a < POD_N_AXES; a++)
-    if (b->exposed_ps[a] > best)
+    if (b->comm_ps[a] > best)
       {
-        best = b->exposed_ps[a];
+        best = b->comm_ps[a];
         g_free (name);
         name = g_strdup_printf ("network:%s", pod_axis_name (a));
       }
@@ -98,6 +99,7 @@ set_step (PodRun *run, const PodTokenFlops *flops, unsigned convention)
   set_axes (r, "step.exposed_comm_s", b->exposed_ps, &job->layout);
   set_axes (r, "step.comm_s", b->comm_ps, &job->layout);
   pod_result_set_double (r, "step.tokens", tokens);
+  pod_result_set_double (r, "step.model_flops", tokens * convention_flops (flops, convention));
   pod_result_set_double (r, "step.tokens_per_s", tokens / time_s);
   pod_result_set_double (r, "step.tokens_per_s_per_chip", tokens / time_s / run->topology->n_chips);
   pod_result_set_double (r, "step.flops_per_s_per_chip", tokens * convention_flops (flops, convention) / time_s / run->topology->n_chips);
@@ -120,20 +122,11 @@ set_step (PodRun *run, const PodTokenFlops *flops, unsigned convention)
     g_ptr_array_add (run->warnings, g_strdup_printf ("%s has no %s matmul: its %s rate is used", run->topology->chip->title, pod_dtype_name (job->dtype), pod_dtype_name (used)));
 }
 
-/* The phases of one rank, and the limits that follow from its forward pass: how few tokens a device or how many ranks of tp
- * turn the job from compute-bound to communication-bound (How to Scale Your Model, chapter 5). With T the forward times, C
- * compute: weights gathers do not grow with the batch, so T_fsdp = C at tokens x T_fsdp / C; tp's collectives grow with it as
- * compute does, so T_tp = C at degree x C / T_tp; of both, T_fsdp grows and T_tp falls with the fsdp degree X, equal at
- * X sqrt(T_tp / T_fsdp), where they hide behind compute from tokens x T_fsdp T_tp / C^2 on (4 x when they cannot overlap). */
+/* The compute and communication of one rank in each phase, each collective as if alone on the network. */
 static void
 set_phases (PodRun *run)
 {
   const PodExecResult *exec = run->exec;
-  const PodLayout *layout = &run->job.layout;
-  const double compute_s = exec->phase_compute_s[POD_PHASE_FORWARD];
-  const double *comm_s = exec->phase_comm_s[POD_PHASE_FORWARD];
-  const double tokens = (double) run->job.batch.global_batch * (double) run->job.batch.seq_len / pod_layout_n_ranks (layout);
-  const double dp_s = exec->phase_comm_s[POD_PHASE_BACKWARD][POD_AXIS_DP];
   JsonObject *r = run->result;
 
   for (unsigned p = 0; p < POD_N_PHASES; p++)
@@ -142,35 +135,107 @@ set_phases (PodRun *run)
 
       pod_result_set_double (r, compute_key, exec->phase_compute_s[p]);
       for (unsigned a = 0; a < POD_N_AXES; a++)
-        if (layout->degree[a] > 1)
+        if (run->job.layout.degree[a] > 1)
           {
             g_autofree char *key = g_strdup_printf ("phases.%s.comm_s.%s", pod_phase_names[p], pod_axis_name (a));
 
             pod_result_set_double (r, key, exec->phase_comm_s[p][a]);
           }
     }
-  pod_result_set_double (r, "limits.tokens_per_device", tokens);
-  if (compute_s <= 0)
-    return;
-  if (dp_s > 0)
-    pod_result_set_double (r, "limits.dp.tokens_per_device", tokens * dp_s / exec->phase_compute_s[POD_PHASE_BACKWARD]);
-  if (comm_s[POD_AXIS_FSDP] > 0)
-    {
-      pod_result_set_double (r, "limits.fsdp.tokens_per_device", tokens * comm_s[POD_AXIS_FSDP] / compute_s);
-      pod_result_set_double (r, "limits.fsdp.global_tokens", tokens * comm_s[POD_AXIS_FSDP] / compute_s * pod_layout_n_ranks (layout));
-      pod_result_set_double (r, "limits.fsdp.devices", tokens * pod_layout_n_ranks (layout) / (tokens * comm_s[POD_AXIS_FSDP] / compute_s));
-    }
-  if (comm_s[POD_AXIS_TP] > 0)
-    pod_result_set_double (r, "limits.tp.degree", layout->degree[POD_AXIS_TP] * compute_s / comm_s[POD_AXIS_TP]);
-  if (comm_s[POD_AXIS_FSDP] > 0 && comm_s[POD_AXIS_TP] > 0)
-    {
-      const double mixed = tokens * comm_s[POD_AXIS_FSDP] * comm_s[POD_AXIS_TP] / (compute_s * compute_s);
+}
 
-      pod_result_set_double (r, "limits.mixed.fsdp_degree", layout->degree[POD_AXIS_FSDP] * sqrt (comm_s[POD_AXIS_TP] / comm_s[POD_AXIS_FSDP]));
+static void
+set_limit (JsonObject *result, PodAxis axis, const char *name, double value)
+{
+  g_autofree char *key = g_strdup_printf ("limits.%s.%s", pod_axis_name (axis), name);
+
+  pod_result_set_double (result, key, value);
+}
+
+/* Gradients and gathered weights do not grow with the batch: as long as compute at tokens x comm / compute. */
+static void
+set_token_limits (PodRun *run, PodAxis axis, double compute_s, double comm_s)
+{
+  const double n_ranks = pod_layout_n_ranks (&run->job.layout);
+  const double step_tokens = (double) run->job.batch.global_batch * (double) run->job.batch.seq_len;
+  const double limit = step_tokens / n_ranks * comm_s / compute_s;
+
+  if (!(comm_s > 0) || !(compute_s > 0))
+    return;
+  set_limit (run->result, axis, "compute_to_comm_ratio", compute_s / comm_s);
+  set_limit (run->result, axis, "tokens_per_device", limit);
+  set_limit (run->result, axis, "tokens_per_replica", limit * n_ranks / run->job.layout.degree[axis]);
+  set_limit (run->result, axis, "global_tokens", limit * n_ranks);
+  set_limit (run->result, axis, "devices", step_tokens / limit);
+}
+
+/* From how few tokens a device, or how many ranks of tp, on the job is communication-bound rather than compute-bound (How to
+ * Scale Your Model, chapter 5), out of the forward pass that ran, for dp the backward pass. With C its compute: tp's
+ * collectives grow with the batch as compute does, so T_tp = C at degree x C / T_tp; of fsdp and tp together T_fsdp grows and
+ * T_tp falls with the fsdp degree, equal at degree x sqrt(T_tp / T_fsdp), where they hide behind compute from
+ * tokens x T_fsdp T_tp / C^2 on (4 x when the two cannot overlap). As powers of 2: the nearest, and what is left of the
+ * devices for tp. */
+static void
+set_limits (PodRun *run)
+{
+  const PodExecResult *exec = run->exec;
+  const PodLayout *layout = &run->job.layout;
+  const double compute_s = exec->phase_compute_s[POD_PHASE_FORWARD];
+  const double fsdp_s = exec->phase_comm_s[POD_PHASE_FORWARD][POD_AXIS_FSDP];
+  const double tp_s = exec->phase_comm_s[POD_PHASE_FORWARD][POD_AXIS_TP];
+  const double n_ranks = pod_layout_n_ranks (layout);
+  const double tokens = (double) run->job.batch.global_batch * (double) run->job.batch.seq_len / n_ranks;
+  JsonObject *r = run->result;
+
+  pod_result_set_double (r, "limits.tokens_per_device", tokens);
+  set_token_limits (run, POD_AXIS_DP, exec->phase_compute_s[POD_PHASE_BACKWARD], exec->phase_comm_s[POD_PHASE_BACKWARD][POD_AXIS_DP]);
+  set_token_limits (run, POD_AXIS_FSDP, compute_s, fsdp_s);
+  if (!(compute_s > 0) || !(tp_s > 0))
+    return;
+  set_limit (r, POD_AXIS_TP, "compute_to_comm_ratio", compute_s / tp_s);
+  set_limit (r, POD_AXIS_TP, "degree", layout->degree[POD_AXIS_TP] * compute_s / tp_s);
+  if (fsdp_s > 0)
+    {
+      const double mixed = tokens * fsdp_s * tp_s / (compute_s * compute_s);
+      const double degree = layout->degree[POD_AXIS_FSDP] * sqrt (tp_s / fsdp_s);
+      const double rounded = exp2 (round (log2 (degree)));
+
+      pod_result_set_double (r, "limits.mixed.compute_to_comm_ratio", compute_s / sqrt (fsdp_s * tp_s));
+      pod_result_set_double (r, "limits.mixed.fsdp_degree", degree);
+      pod_result_set_double (r, "limits.mixed.fsdp_power_of_2", rounded);
+      pod_result_set_double (r, "limits.mixed.tp_power_of_2", exp2 (floor (log2 (MAX (n_ranks / rounded, 1)))));
       pod_result_set_double (r, "limits.mixed.tokens_per_device", mixed);
       pod_result_set_double (r, "limits.mixed.tokens_per_device_without_overlap", 4 * mixed);
-      pod_result_set_double (r, "limits.mixed.devices", tokens * pod_layout_n_ranks (layout) / mixed);
+      pod_result_set_double (r, "limits.mixed.devices", tokens * n_ranks / mixed);
     }
+}
+
+/* What a rank keeps all step long: weights, gradients and optimizer state as its layout shards them. */
+static double
+model_states_bytes (const PodRun *run)
+{
+  const PodProgram *program = run->program;
+  const PodProgramClass *class = g_ptr_array_index (program->classes, program->class_of_rank[run->exec->worst_rank]);
+  double bytes = 0;
+
+  for (guint l = 0; l < program->labels->len; l++)
+    bytes += class->static_bytes[l];
+  return bytes;
+}
+
+/* Parameters that one device holds with their optimizer state, gradients and activations excluded, and devices that hold all. */
+static void
+set_memory_limits (PodRun *run, double available_bytes)
+{
+  PodBytesPerParam bytes;
+  PodParams params;
+  double held;
+
+  pod_job_bytes_per_param (&run->job, &bytes);
+  pod_model_params (run->model, &params);
+  held = available_bytes / (bytes.params + bytes.optimizer);
+  pod_result_set_double (run->result, "limits.memory.params", held);
+  pod_result_set_double (run->result, "limits.memory.devices", ceil ((double) params.total / held));
 }
 
 static void
@@ -190,6 +255,8 @@ set_memory (PodRun *run)
   pod_result_set_double (r, "memory.peak_bytes", exec->peak_bytes);
   pod_result_set_bool (r, "memory.fits", run->fits);
   pod_result_set_double (r, "memory.free_bytes", capacity - reserved - exec->peak_bytes);
+  pod_result_set_double (r, "memory.model_states_bytes", model_states_bytes (run));
+  set_memory_limits (run, capacity - reserved);
   for (unsigned u = 0; u < POD_N_USES; u++)
     {
       g_autofree char *key = g_strdup_printf ("memory.%s_bytes", pod_memory_use_names[u]);
@@ -255,13 +322,14 @@ set_model (PodRun *run, const PodTokenFlops *flops, unsigned convention)
 
 /* Days, cost and energy of a whole training. */
 static bool
-set_training (const PodScenario *scenario, PodRun *run, GError **error)
+set_training (const PodScenario *scenario, PodRun *run, double flops_per_token, GError **error)
 {
   const PodChip *chip = run->topology->chip;
   const double availability = scenario->availability > 0 ? scenario->availability : 1;
   const double price = scenario->price >= 0 ? scenario->price : chip->price_usd_per_h;
   double tokens;
   double hours;
+  double flops;
   JsonObject *r = run->result;
 
   if (scenario->tokens == NULL)
@@ -277,14 +345,18 @@ set_training (const PodScenario *scenario, PodRun *run, GError **error)
       return false;
     }
   hours = tokens / ((double) run->job.batch.global_batch * (double) run->job.batch.seq_len) * seconds (run->exec->time_ps) / availability / 3600;
+  flops = tokens * flops_per_token;
   pod_result_set_double (r, "train.tokens", tokens);
   pod_result_set_double (r, "train.availability", availability);
+  pod_result_set_double (r, "train.model_flops", flops);
+  pod_result_set_double (r, "train.time_s", hours * 3600);
   pod_result_set_double (r, "train.days", hours / 24);
   pod_result_set_double (r, "train.chip_hours", hours * run->topology->n_chips);
   if (price > 0)
     {
       pod_result_set_double (r, "train.cost_usd", hours * run->topology->n_chips * price);
       pod_result_set_double (r, "train.usd_per_chip_hour", price);
+      pod_result_set_double (r, "train.flops_per_usd", flops / (hours * run->topology->n_chips * price));
     }
   else
     g_ptr_array_add (run->warnings, g_strdup_printf ("no price for %s: give --price for the cost", chip->title));
@@ -358,10 +430,11 @@ pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
   pod_result_set_int (r, "batch.microbatches", (int64_t) pod_job_n_microbatches (&run->job));
   set_step (run, &flops, convention);
   set_phases (run);
+  set_limits (run);
   set_memory (run);
   set_model (run, &flops, convention);
   set_collectives (run);
-  if (!set_training (scenario, run, error))
+  if (!set_training (scenario, run, convention_flops (&flops, convention), error))
     return false;
   set_strings (r, "assumptions", run->assumptions);
   set_strings (r, "warnings", run->warnings);

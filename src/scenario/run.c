@@ -377,6 +377,22 @@ prepare (const PodScenario *scenario, PodRun *run, GError **error)
   return run->mesh != NULL;
 }
 
+/* With POD_CHECK set: the timeline is sound and every rank's breakdown adds up to the step. */
+static bool
+check_run (const PodRun *run, GError **error)
+{
+  for (guint r = 0; !run->exec->is_partial && r < run->exec->breakdowns->len; r++)
+    {
+      const PodBreakdown *b = &g_array_index (run->exec->breakdowns, PodBreakdown, r);
+      int64_t sum_ps = b->compute_ps + b->bubble_ps + b->idle_ps;
+
+      for (unsigned a = 0; a < POD_N_AXES; a++)
+        sum_ps += b->exposed_ps[a];
+      g_assert_cmpint (sum_ps, ==, run->exec->time_ps);
+    }
+  return run->exec->is_partial || pod_timeline_check (run->exec->timeline, error);
+}
+
 static bool
 execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run, GError **error)
 {
@@ -407,7 +423,7 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
     return false;
   exec.program = run->program;
   run->exec = pod_exec_run (&exec, error);
-  return run->exec != NULL;
+  return run->exec != NULL && (g_getenv ("POD_CHECK") == NULL || check_run (run, error));
 }
 
 PodRun *

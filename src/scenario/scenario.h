@@ -1,6 +1,6 @@
 #pragma once
 
-#include <json-glib/json-glib.h>
+#include "base/json.h"
 
 #include "exec/exec.h"
 #include "parallel/job.h"
@@ -104,7 +104,7 @@ typedef struct
   const uint32_t *record;  /* (nullable) ranks for the timeline */
   uint32_t n_record;
   bool is_recording_all;
-  const volatile bool *is_interrupted;
+  const volatile sig_atomic_t *is_interrupted;
 } PodRunRequest;
 
 /* Loads, lays out, runs, sums up. Errors as the parts give them. Returns: (transfer full) */

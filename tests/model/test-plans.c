@@ -149,7 +149,7 @@ START_TEST (torus)
   plan_case_assert_conserved (&three, 127.0 / 128);
   plan_case_plan (&three, POD_ALL_REDUCE, NULL);
   plan_case_assert_all (&three, 768, 127.0 / 384);
-  ck_assert_int_eq (three.plan->latency_ps, 2 * (2 + 2 + 4) * three.topology->chip->ici_hop_ps);
+  ck_assert_int_eq (three.plan->latency_ps, INT64_C (16) * three.topology->chip->ici_hop_ps);
   /* 2V/(3W) */
   assert_near (three.plan->book_s_per_byte * 3 * 2 * three.topology->chip->ici_bytes_per_s.book, 2);
 }

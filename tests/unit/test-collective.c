@@ -226,7 +226,7 @@ START_TEST (loads_merge_by_link)
   ck_assert_uint_eq (loads.n, 1000);
   for (uint32_t i = 0; i < 1000; i++)
     {
-      ck_assert_uint_eq (loads.links[i], i * 64);
+      ck_assert_uint_eq (loads.links[i], (uintmax_t) i * 64);
       ck_assert_double_eq (loads.bytes[i], 3.0 * i);
     }
 }

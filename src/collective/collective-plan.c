@@ -254,6 +254,13 @@ build (PodPlanRequest *request, const PodAlgorithm *algorithm, GError **error)
   take_loads (plan, &request->loads);
   if (!(plan->book_s_per_byte > 0))
     plan->book_s_per_byte = pod_link_loads_time (request, POD_FIDELITY_BOOK);
+  if (request->fidelity == POD_FIDELITY_BOOK)
+    {
+      g_autofree char *how = g_steal_pointer (&plan->explain);
+
+      plan->explain = g_strdup_printf ("book: max(bytes / %.4g B/s, %.4g s); %s",
+                                       1 / plan->book_s_per_byte, plan->book_latency_s, how);
+    }
   if (request->fidelity == POD_FIDELITY_CALIBRATED && topology->chip != NULL)
     {
       int64_t launch_ps = 0;

@@ -1,8 +1,10 @@
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "report/report.h"
@@ -81,6 +83,29 @@ write_trace (const PodRun *run, const char *file, GError **error)
   return is_written;
 }
 
+/* SIGINT stops the simulation; what was done until then is written under a name that says so. */
+static volatile sig_atomic_t is_interrupted;
+
+static void
+on_interrupt (int signal_number)
+{
+  (void) signal_number;
+  is_interrupted = 1;
+}
+
+static int
+keep_partial (const PodRun *run, const Outputs *outputs)
+{
+  g_autofree char *name = outputs->trace != NULL ? pod_output_partial_name (outputs->trace) : NULL;
+  g_autofree char *at = pod_format_seconds ((double) run->exec->time_ps / 1e12);
+  g_autoptr (GError) error = NULL;
+
+  if (name != NULL && !write_trace (run, name, &error))
+    return pod_cli_fail (error);
+  fprintf (stderr, "podsim: interrupted at %s of the step%s%s\n", at, name != NULL ? ": timeline so far in " : "", name != NULL ? name : "");
+  return 1;
+}
+
 static bool
 write_outputs (const PodRun *run, const Outputs *outputs, GError **error)
 {
@@ -131,9 +156,14 @@ pod_cmd_run (int argc, char **argv)
     return status;
   if (!pod_scenario_load_workload (scenario, &error) || !parse_trace_ranks (outputs.trace_ranks, &request, ranks, &error))
     return pod_cli_fail (error);
+  signal (SIGINT, on_interrupt);
+  request.is_interrupted = &is_interrupted;
   run = pod_scenario_run (scenario, &request, &error);
+  signal (SIGINT, SIG_DFL);
   if (run == NULL)
     return pod_cli_fail (error);
+  if (run->exec->is_partial)
+    return keep_partial (run, &outputs);
   if (g_strcmp0 (outputs.json, "-") != 0)
     print_run (run, outputs.explain);
   if (!write_outputs (run, &outputs, &error))
