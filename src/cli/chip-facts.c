@@ -268,6 +268,13 @@ matrix_to_vector (const PodChip *chip, bool is_book)
   return over (peak_of (chip, is_book), rated (&chip->vector_flops_per_s, is_book));
 }
 
+/* 0 where the clock is not known */
+static double
+vector_per_cycle (const PodChip *chip, bool is_book)
+{
+  return over (rated (&chip->vector_flops_per_s, is_book), chip->clock_hz * chip->cores_per_chip);
+}
+
 static double
 pod_peak (const PodChip *chip, bool is_book)
 {
@@ -284,6 +291,7 @@ static const Derived derived[] = {
   { "vmem_to_hbm_ratio", "VMEM rate over HBM rate", vmem_to_hbm, format_ratio },
   { "hbm_to_ici_ratio", "HBM rate over one ICI link's, one direction", hbm_to_ici, format_ratio },
   { "matrix_to_vector_ratio", "matrix units over vector units", matrix_to_vector, format_ratio },
+  { "vector_flops_per_cycle_per_core", "vector FLOPs of a core in a cycle", vector_per_cycle, format_ratio },
   { "pod_peak_flops_per_s", "bf16 FLOP/s of a full pod or domain", pod_peak, format_flops_per_s },
 };
 

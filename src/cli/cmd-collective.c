@@ -89,9 +89,9 @@ parse_options (int *argc, char ***argv, PodCollectiveOptions *options, int *out_
       "Say what each algorithm costs, and why", NULL },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
   };
-  g_autoptr (GOptionContext) context = g_option_context_new (NULL);
+  g_autoptr (GOptionContext) context
+      = g_option_context_new ("- one collective, as nccl-tests prints it");
 
-  g_option_context_set_summary (context, "One collective, as nccl-tests prints it.");
   g_option_context_add_main_entries (context, entries, NULL);
   return pod_cli_parse (context, argc, argv, 0, out_status);
 }

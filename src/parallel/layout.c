@@ -156,13 +156,13 @@ refuse (GError **error, const char *what, uint64_t value, const char *by, uint64
   if (below > 0)
     g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
                  "%s (%" G_GUINT64_FORMAT ") is not a multiple of %s (%" G_GUINT64_FORMAT "): %" G_GUINT64_FORMAT " %% %" G_GUINT64_FORMAT " = %" G_GUINT64_FORMAT
-                 "; nearest %ss: %" G_GUINT64_FORMAT " or %" G_GUINT64_FORMAT "; nearest divisor below: %" G_GUINT64_FORMAT,
-                 what, value, by, divisor, value, divisor, value % divisor, what, below, below + divisor, best);
+                 "; nearest: %" G_GUINT64_FORMAT " or %" G_GUINT64_FORMAT "; nearest divisor below: %" G_GUINT64_FORMAT,
+                 what, value, by, divisor, value, divisor, value % divisor, below, below + divisor, best);
   else
     g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
                  "%s (%" G_GUINT64_FORMAT ") is not a multiple of %s (%" G_GUINT64_FORMAT "): %" G_GUINT64_FORMAT " %% %" G_GUINT64_FORMAT " = %" G_GUINT64_FORMAT
-                 "; nearest %s: %" G_GUINT64_FORMAT "; nearest divisor below: %" G_GUINT64_FORMAT,
-                 what, value, by, divisor, value, divisor, value % divisor, what, divisor, best);
+                 "; nearest: %" G_GUINT64_FORMAT "; nearest divisor below: %" G_GUINT64_FORMAT,
+                 what, value, by, divisor, value, divisor, value % divisor, divisor, best);
   return false;
 }
 

@@ -115,24 +115,54 @@ pod_placement_parse (const PodTopology *topology, const PodLayout *layout, const
   return true;
 }
 
+/* Takes the parts of an axis, if they start where what is taken ends. */
+static bool
+take_factors (Space *space, const PodAxisPlacement *placement)
+{
+  Space after = *space;
+
+  for (unsigned f = 0; f < placement->n_factors; f++)
+    {
+      const PodGroupFactor *factor = &placement->factors[f];
+
+      if (factor->stride != after.taken[factor->dim])
+        return false;
+      after.taken[factor->dim] *= factor->size;
+    }
+  *space = after;
+  return true;
+}
+
+/* Innermost axes first, so that --map reads it back. */
 char *
 pod_placement_to_text (const PodTopology *topology, const PodAxisPlacement placement[POD_N_AXES])
 {
   GString *text = g_string_new (NULL);
+  bool is_told[POD_N_AXES] = { false };
   Space space;
 
   space_init (&space, topology);
-  for (unsigned a = 0; a < POD_N_AXES; a++)
-    for (unsigned f = 0; f < placement[a].n_factors; f++)
-      {
-        const PodGroupFactor *factor = &placement[a].factors[f];
+  for (unsigned n = 0; n < POD_N_AXES; n++)
+    {
+      unsigned a = 0;
 
-        if (f == 0)
-          g_string_append_printf (text, "%s%s=", text->len > 0 ? " " : "", pod_axis_name (a));
-        g_string_append_printf (text, "%s%s", f > 0 ? "," : "", dim_names[factor->dim]);
-        if (factor->size != space.extent[factor->dim])
-          g_string_append_printf (text, ":%u", factor->size);
-      }
+      while (is_told[a] || !take_factors (&space, &placement[a]))
+        {
+          a++;
+          g_assert (a < POD_N_AXES);
+        }
+      is_told[a] = true;
+      for (unsigned f = 0; f < placement[a].n_factors; f++)
+        {
+          const PodGroupFactor *factor = &placement[a].factors[f];
+
+          if (f == 0)
+            g_string_append_printf (text, "%s%s=", text->len > 0 ? " " : "", pod_axis_name (a));
+          g_string_append_printf (text, "%s%s", f > 0 ? "," : "", dim_names[factor->dim]);
+          if (factor->size != space.extent[factor->dim])
+            g_string_append_printf (text, ":%u", factor->size);
+        }
+    }
   return g_string_free (text, FALSE);
 }
 

@@ -22,7 +22,8 @@ add_bar (Bars *bars, const char *name, int64_t time_ps, const char *colour)
   g_autofree char *share = pod_format_double (bars->step_s > 0 ? time_s / bars->step_s : 0);
   g_autofree char *seconds = pod_format_seconds (time_s);
   g_autofree char *percent = pod_report_percent (bars->step_s > 0 ? time_s / bars->step_s : 0);
-  g_autofree char *label = time_ps != 0 ? g_strdup_printf ("%s, %s", seconds, percent) : g_strdup ("0");
+  g_autofree char *label
+      = time_ps != 0 ? g_strdup_printf ("%s, %s", seconds, percent) : g_strdup ("0");
 
   pod_table_add_row (bars->table, (const char *const[]){ name, start, time, share, colour, label });
   bars->start_ps += time_ps;
@@ -54,15 +55,14 @@ colour_of (const PodReportTerm *term)
   return g_str_has_prefix (term->name, "bubble") ? "0xbdbdbd" : "0x969696";
 }
 
-static const char script_text[] =
-  "set output 'breakdown.png'\n"
-  "set datafile separator \"\\t\"\n"
-  "set style fill solid 0.9 noborder\n"
-  "set border 1\n"
-  "set xtics nomirror out\n"
-  "set ytics nomirror scale 0\n"
-  "set grid xtics back lt 1 lc rgb '#e6e6e6'\n"
-  "unset key\n";
+static const char script_text[] = "set output 'breakdown.png'\n"
+                                  "set datafile separator \"\\t\"\n"
+                                  "set style fill solid 0.9 noborder\n"
+                                  "set border 1\n"
+                                  "set xtics nomirror out\n"
+                                  "set ytics nomirror scale 0\n"
+                                  "set grid xtics back lt 1 lc rgb '#e6e6e6'\n"
+                                  "unset key\n";
 
 bool
 pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **error)
@@ -70,8 +70,8 @@ pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **erro
   const double step_s = (double) pod_report_time_ps (result) / 1e12;
   const PodReportUnit unit = pod_report_time_unit (step_s);
   g_autoptr (GArray) terms = pod_report_terms (result);
-  g_autoptr (PodTable) table = pod_table_new ((const char *const[]){
-      "term", "start_s", "time_s", "share_ratio", "colour", "label", NULL });
+  g_autoptr (PodTable) table = pod_table_new (
+      (const char *const[]){ "term", "start_s", "time_s", "share_ratio", "colour", "label", NULL });
   Bars bars = { .table = table, .step_s = step_s };
   g_autofree char *title = pod_report_title (result);
   g_autofree char *time = pod_format_seconds (step_s);
@@ -93,9 +93,12 @@ pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **erro
   pod_report_append_terminal (script, 1000, 160 + 40 * bars.n_rows);
   g_string_append (script, script_text);
   pod_report_append_title (script, title, "one step: ", time);
-  g_string_append_printf (script, "set xlabel '%s'\nset xrange [0:%s]\nset yrange [%u.5:-0.5]\n", unit.name, right, bars.n_rows - 1);
+  g_string_append_printf (script, "set xlabel '%s'\nset xrange [0:%s]\nset yrange [%u.5:-0.5]\n",
+                          unit.name, right, bars.n_rows - 1);
   g_string_append_printf (script,
-                          "plot 'breakdown.tsv' skip 1 using ($2*%s):0:($2*%s):(($2+$3)*%s):($0-0.36):($0+0.36):5:ytic(1) with boxxyerror lc rgb variable, \\\n"
+                          "plot 'breakdown.tsv' skip 1 using "
+                          "($2*%s):0:($2*%s):(($2+$3)*%s):($0-0.36):($0+0.36):5:ytic(1) with "
+                          "boxxyerror lc rgb variable, \\\n"
                           "     '' skip 1 using (($2+$3)*%s):0:6 with labels left offset 0.7,0\n",
                           scale, scale, scale, scale);
   return pod_report_save (folder, "breakdown.tsv", data, error)

@@ -76,15 +76,23 @@ add_inputs (JsonArray *inputs, const char *path, JsonNode *x, JsonNode *y)
   json_array_add_object_element (inputs, entry);
 }
 
-/* What a result was made of: text and numbers at its top, the objects that describe the job, and what
- * stands among the outcomes though it was given. */
+/* What a result was made of: text and numbers at its top, the objects that describe the job, and
+ * what stands among the outcomes though it was given. */
 static void
 add_all_inputs (JsonArray *inputs, JsonObject *a, JsonObject *b)
 {
-  static const char *const given[]
-      = { "topology", "model", "batch", "job", "options", "step.flops_convention",
-          "step.mfu_peak_flops_per_s", "memory.capacity_bytes", "memory.reserved_bytes",
-          "train.tokens", "train.availability", "train.usd_per_chip_hour" };
+  static const char *const given[] = { "topology",
+                                       "model",
+                                       "batch",
+                                       "job",
+                                       "options",
+                                       "step.flops_convention",
+                                       "step.mfu_peak_flops_per_s",
+                                       "memory.capacity_bytes",
+                                       "memory.reserved_bytes",
+                                       "train.tokens",
+                                       "train.availability",
+                                       "train.usd_per_chip_hour" };
   g_autoptr (GList) keys = members_of_both (a, b);
 
   for (GList *l = keys; l != NULL; l = l->next)
@@ -135,7 +143,7 @@ typedef struct
   JsonArray *array;
   const char *unit;  /* "s" */
   const char *whole; /* (nullable) "ps" */
-  double whole_size; /* of it, in units */
+  double per_unit;   /* so many whole ones make a unit */
   int64_t total;
   int64_t left_a; /* of the totals, by no term yet */
   int64_t left_b;
@@ -152,9 +160,9 @@ set_amount (JsonObject *entry, const char *what, const char *unit, double value)
 static void
 set_amounts (const Terms *terms, JsonObject *entry, int64_t a, int64_t b)
 {
-  set_amount (entry, "a", terms->unit, (double) a * terms->whole_size);
-  set_amount (entry, "b", terms->unit, (double) b * terms->whole_size);
-  set_amount (entry, "difference", terms->unit, (double) (b - a) * terms->whole_size);
+  set_amount (entry, "a", terms->unit, (double) a / terms->per_unit);
+  set_amount (entry, "b", terms->unit, (double) b / terms->per_unit);
+  set_amount (entry, "difference", terms->unit, (double) (b - a) / terms->per_unit);
   if (terms->whole != NULL)
     {
       g_autofree char *key = g_strdup_printf ("difference_%s", terms->whole);
@@ -181,7 +189,8 @@ add_term (Terms *terms, const char *name, int64_t a, int64_t b)
   JsonObject *entry = add_amounts (terms, terms->array, name, a, b);
 
   if (terms->total != 0)
-    pod_result_set_double (entry, "share_ratio", (double) (b - a) / (double) terms->total);
+    pod_result_set_double (entry, "share_ratio",
+                           a != b ? (double) (b - a) / (double) terms->total : 0);
   terms->left_a -= a;
   terms->left_b -= b;
 }
@@ -189,17 +198,16 @@ add_term (Terms *terms, const char *name, int64_t a, int64_t b)
 static void
 begin_terms (Terms *terms, JsonObject *out, const char *path, int64_t a, int64_t b)
 {
-  g_autofree char *array = g_strconcat (path, ".terms", NULL);
-  JsonObject *object;
+  JsonObject *object = json_object_new ();
 
-  terms->array = pod_result_get_array (out, array);
+  json_object_set_object_member (out, path, object);
   terms->total = b - a;
   terms->left_a = a;
   terms->left_b = b;
-  object = pod_report_object (out, path);
   set_amounts (terms, object, a, b);
   if (a != 0)
     pod_result_set_double (object, "ratio", (double) b / (double) a);
+  terms->array = pod_result_get_array (object, "terms");
 }
 
 /* A result of another version may have terms that this one does not know. */
@@ -234,7 +242,8 @@ add_times (Terms *terms, JsonArray *comm, const GArray *a, const GArray *b)
           continue;
         add_term (terms, term->name, x != NULL ? x->time_ps : 0, y != NULL ? y->time_ps : 0);
         if (term->axis != NULL)
-          add_amounts (terms, comm, term->axis, x != NULL ? x->total_ps : 0, y != NULL ? y->total_ps : 0);
+          add_amounts (terms, comm, term->axis, x != NULL ? x->total_ps : 0,
+                       y != NULL ? y->total_ps : 0);
       }
 }
 
@@ -244,7 +253,7 @@ add_time_diff (JsonObject *out, JsonObject *a, JsonObject *b)
   static const char *const parts[] = { "optimizer", "recompute" };
   g_autoptr (GArray) terms_a = pod_report_terms (a);
   g_autoptr (GArray) terms_b = pod_report_terms (b);
-  Terms terms = { .unit = "s", .whole = "ps", .whole_size = 1e-12 };
+  Terms terms = { .unit = "s", .whole = "ps", .per_unit = 1e12 };
   JsonArray *array;
 
   begin_terms (&terms, out, "time", pod_report_time_ps (a), pod_report_time_ps (b));
@@ -255,7 +264,8 @@ add_time_diff (JsonObject *out, JsonObject *a, JsonObject *b)
     {
       g_autofree char *path = g_strdup_printf ("step.%s_s", parts[i]);
 
-      add_amounts (&terms, array, parts[i], pod_report_ps (pod_report_number (a, path)), pod_report_ps (pod_report_number (b, path)));
+      add_amounts (&terms, array, parts[i], pod_report_ps (pod_report_number (a, path)),
+                   pod_report_ps (pod_report_number (b, path)));
     }
 }
 
@@ -270,9 +280,10 @@ bytes_at (JsonObject *result, const char *path)
 static void
 add_memory_diff (JsonObject *out, JsonObject *a, JsonObject *b)
 {
-  Terms terms = { .unit = "bytes", .whole_size = 1 };
+  Terms terms = { .unit = "bytes", .per_unit = 1 };
 
-  begin_terms (&terms, out, "memory", bytes_at (a, "memory.peak_bytes"), bytes_at (b, "memory.peak_bytes"));
+  begin_terms (&terms, out, "memory", bytes_at (a, "memory.peak_bytes"),
+               bytes_at (b, "memory.peak_bytes"));
   for (unsigned u = 0; u < POD_N_USES; u++)
     {
       g_autofree char *path = g_strdup_printf ("memory.%s_bytes", pod_memory_use_names[u]);
@@ -288,8 +299,9 @@ static void
 add_outcomes (JsonObject *side, JsonObject *result)
 {
   static const char *const outcomes[]
-      = { "step.lower_bound_s", "step.tokens_per_s", "step.tokens_per_s_per_chip", "step.mfu",
-          "step.hfu", "step.bound", "memory.fits", "train.days", "train.cost_usd" };
+      = { "step.lower_bound_s", "step.tokens_per_s", "step.tokens_per_s_per_chip",
+          "step.mfu",           "step.hfu",          "step.bound",
+          "memory.fits",        "train.days",        "train.cost_usd" };
 
   for (unsigned i = 0; i < G_N_ELEMENTS (outcomes); i++)
     {

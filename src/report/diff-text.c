@@ -9,7 +9,8 @@
 
 /* The difference of two results as a person reads it. */
 
-/* A cell: strings bare, numbers as short as they go, "-" where there is none. Returns: (transfer full) */
+/* A cell: strings bare, numbers as short as they go, "-" where there is none. Returns: (transfer
+ * full) */
 static char *
 cell_text (JsonNode *node)
 {
@@ -36,7 +37,8 @@ append_inputs (GString *out, JsonObject *diff)
       pod_table_add_row (table, (const char *const[]){ pod_report_string (entry, "key"), a, b });
     }
   text = pod_table_to_text (table);
-  g_string_append_printf (out, "\n%s", json_array_get_length (inputs) > 0 ? text : "the inputs are equal\n");
+  g_string_append_printf (out, "\n%s",
+                          json_array_get_length (inputs) > 0 ? text : "the inputs are equal\n");
 }
 
 /* -- in one sentence --------------------------------------------------------------------------- */
@@ -90,7 +92,8 @@ append_reasons (GString *out, const Quantity *quantity, JsonArray *terms)
   for (guint i = 0; i < json_array_get_length (terms); i++)
     {
       JsonObject *entry = json_array_get_object_element (terms, i);
-      Change change = { .name = pod_report_string (entry, "term"), .difference = amount_of (quantity, entry, "difference") };
+      Change change = { .name = pod_report_string (entry, "term"),
+                        .difference = amount_of (quantity, entry, "difference") };
 
       all += fabs (change.difference);
       g_array_append_val (changes, change);
@@ -103,7 +106,8 @@ append_reasons (GString *out, const Quantity *quantity, JsonArray *terms)
 
       if (all == 0 || fabs (change->difference) < all / 10)
         break;
-      g_string_append_printf (out, "%s %s %c%s", i == 0 ? ":" : ",", change->name, change->difference > 0 ? '+' : '-', size);
+      g_string_append_printf (out, "%s %s %c%s", i == 0 ? ":" : ",", change->name,
+                              change->difference > 0 ? '+' : '-', size);
     }
 }
 
@@ -122,7 +126,8 @@ append_sentence (GString *out, const Quantity *quantity, JsonObject *diff)
       g_string_append_printf (out, "%s %s in both\n", quantity->name, a);
       return;
     }
-  g_string_append_printf (out, "%s %s -> %s, %c%s", quantity->name, a, b, difference > 0 ? '+' : '-', percent);
+  g_string_append_printf (out, "%s %s -> %s, %c%s", quantity->name, a, b,
+                          difference > 0 ? '+' : '-', percent);
   append_reasons (out, quantity, pod_report_array (object, "terms"));
   g_string_append_c (out, '\n');
 }
@@ -130,7 +135,8 @@ append_sentence (GString *out, const Quantity *quantity, JsonObject *diff)
 static void
 append_sentences (GString *out, JsonObject *diff)
 {
-  static const Quantity quantities[] = { { "time", "s", "step   " }, { "memory", "bytes", "memory " } };
+  static const Quantity quantities[]
+      = { { "time", "s", "step   " }, { "memory", "bytes", "memory " } };
   static const char *const sides[] = { "A", "B" };
   static const char *const paths[] = { "a.file", "b.file" };
 
@@ -171,9 +177,12 @@ static void
 add_row (const TermTable *terms, const char *name, JsonObject *entry, const char *share)
 {
   const double difference = amount (terms, entry, "difference");
-  g_autofree char *a = pod_report_in_unit (amount (terms, entry, "a"), terms->unit, terms->n_decimals);
-  g_autofree char *b = pod_report_in_unit (amount (terms, entry, "b"), terms->unit, terms->n_decimals);
-  g_autofree char *change = signed_text (difference, pod_report_in_unit (difference, terms->unit, terms->n_decimals));
+  g_autofree char *a
+      = pod_report_in_unit (amount (terms, entry, "a"), terms->unit, terms->n_decimals);
+  g_autofree char *b
+      = pod_report_in_unit (amount (terms, entry, "b"), terms->unit, terms->n_decimals);
+  g_autofree char *change
+      = signed_text (difference, pod_report_in_unit (difference, terms->unit, terms->n_decimals));
 
   pod_table_add_row (terms->table, (const char *const[]){ name, a, b, change, share });
 }
@@ -201,7 +210,9 @@ append_time (GString *out, JsonObject *diff)
   g_autoptr (PodTable) table = pod_table_new (
       (const char *const[]){ "time of a step", ">A", ">B", ">difference", ">share", NULL });
   const double largest_s = MAX (pod_report_number (time, "a_s"), pod_report_number (time, "b_s"));
-  TermTable terms = { .table = table, .suffix = "s", .n_decimals = 3, .unit = pod_report_time_unit (largest_s) };
+  TermTable terms = {
+    .table = table, .suffix = "s", .n_decimals = 3, .unit = pod_report_time_unit (largest_s)
+  };
   g_autofree char *text = NULL;
 
   add_rows (&terms, pod_report_array (time, "terms"), "", "");
@@ -218,8 +229,11 @@ append_memory (GString *out, JsonObject *diff)
   JsonObject *memory = pod_report_object (diff, "memory");
   g_autoptr (PodTable) table = pod_table_new (
       (const char *const[]){ "memory at the peak", ">A", ">B", ">difference", ">share", NULL });
-  const double largest = MAX (pod_report_number (memory, "a_bytes"), pod_report_number (memory, "b_bytes"));
-  TermTable terms = { .table = table, .suffix = "bytes", .n_decimals = 3, .unit = pod_report_bytes_unit (largest) };
+  const double largest
+      = MAX (pod_report_number (memory, "a_bytes"), pod_report_number (memory, "b_bytes"));
+  TermTable terms = {
+    .table = table, .suffix = "bytes", .n_decimals = 3, .unit = pod_report_bytes_unit (largest)
+  };
   g_autofree char *text = NULL;
 
   add_rows (&terms, pod_report_array (memory, "terms"), "", "");
@@ -247,6 +261,9 @@ outcome_text (JsonObject *side, const char *key, Shown shown)
     return cell_text (node);
   if (shown == SHOWN_AS_PERCENT)
     return pod_report_percent (pod_report_node_number (node));
+  /* Days and dollars may be few, and then their decimals count */
+  if (pod_report_node_number (node) < 1000)
+    return pod_format_count (pod_report_node_number (node));
   return pod_report_grouped (pod_report_node_number (node));
 }
 

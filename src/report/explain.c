@@ -94,7 +94,8 @@ append_flops (GString *words, const PodKernel *kernel, const PodKernelTime *time
   append_tiles (words, time);
 }
 
-/* What decided a kernel's time: the side that does first, then how the sides add up. Returns: (transfer full) */
+/* What decided a kernel's time: the side that does first, then how the sides add up. Returns:
+ * (transfer full) */
 static char *
 kernel_words (const PodKernel *kernel, const PodKernelTime *time)
 {
@@ -123,8 +124,8 @@ append_kernels (GString *out, const PodExecResult *exec)
   const double time_s = (double) exec->time_ps / 1e12;
   g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (Rank));
   g_autoptr (GPtrArray) words = g_ptr_array_new_with_free_func (g_free);
-  g_autoptr (PodTable) table = pod_table_new (
-      (const char *const[]){ "kernel", ">total", ">share", ">calls", ">each", "bound", "shape", NULL });
+  g_autoptr (PodTable) table = pod_table_new ((const char *const[]){
+      "kernel", ">total", ">share", ">calls", ">each", "bound", "shape", NULL });
 
   for (guint i = 0; i < exec->kernels->len; i++)
     {
@@ -144,7 +145,10 @@ append_kernels (GString *out, const PodExecResult *exec)
       g_autofree char *calls = pod_report_grouped ((double) use->n_calls);
       g_autofree char *each = pod_format_seconds (use->time.time_s);
 
-      pod_table_add_row (table, (const char *const[]){ use->name != NULL ? pod_report_without_layer (use->name) : "?", total, share, calls, each, bound_name (use->time.bound), use->detail != NULL ? use->detail : "" });
+      pod_table_add_row (table, (const char *const[]){
+                                    use->name != NULL ? pod_report_without_layer (use->name) : "?",
+                                    total, share, calls, each, bound_name (use->time.bound),
+                                    use->detail != NULL ? use->detail : "" });
       g_ptr_array_add (words, kernel_words (&use->kernel, &use->time));
     }
   g_string_append (out, "\nkernels: a step of the rank that runs each most, share of the step\n");
@@ -158,8 +162,9 @@ append_collectives (GString *out, const PodExecResult *exec)
 {
   g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (Rank));
   g_autoptr (GPtrArray) words = g_ptr_array_new_with_free_func (g_free);
-  g_autoptr (PodTable) table = pod_table_new ((const char *const[]){
-      "group", "axis", "kind", "algorithm", ">ranks", ">bytes", ">calls", ">alone", ">total", NULL });
+  g_autoptr (PodTable) table
+      = pod_table_new ((const char *const[]){ "group", "axis", "kind", "algorithm", ">ranks",
+                                              ">bytes", ">calls", ">alone", ">total", NULL });
 
   for (guint i = 0; i < exec->collectives->len; i++)
     {
@@ -172,19 +177,24 @@ append_collectives (GString *out, const PodExecResult *exec)
   for (guint i = 0; i < order->len; i++)
     {
       const Rank *rank = &g_array_index (order, Rank, i);
-      const PodCollectiveUse *use = &g_array_index (exec->collectives, PodCollectiveUse, rank->index);
+      const PodCollectiveUse *use
+          = &g_array_index (exec->collectives, PodCollectiveUse, rank->index);
       g_autofree char *ranks = g_strdup_printf ("%u", use->group_size);
       g_autofree char *bytes = pod_format_bytes ((double) use->bytes, false);
       g_autofree char *calls = pod_report_grouped ((double) use->n_per_rank);
       g_autofree char *alone = pod_format_seconds (use->alone_s);
       g_autofree char *total = pod_format_seconds (rank->total_s);
 
-      pod_table_add_row (table, (const char *const[]){ use->comm, pod_axis_name (use->axis), pod_collective_name (use->kind), use->algorithm, ranks, bytes, calls, alone, total });
+      pod_table_add_row (table,
+                         (const char *const[]){ use->comm, pod_axis_name (use->axis),
+                                                pod_collective_name (use->kind), use->algorithm,
+                                                ranks, bytes, calls, alone, total });
       g_ptr_array_add (words, g_strdup (use->explain != NULL ? use->explain : ""));
     }
   if (order->len == 0)
     return;
-  g_string_append (out, "\ncollectives: alone on an empty network, total = calls x alone, hidden or not\n");
+  g_string_append (
+      out, "\ncollectives: alone on an empty network, total = calls x alone, hidden or not\n");
   append_with_words (out, table, words);
 }
 

@@ -10,7 +10,8 @@ enum
   MAX_CURVES = 16,
 };
 
-/* Samples of one rank thinned to a time grid: of each cell the lowest and the highest stay, in order. */
+/* Samples of one rank thinned to a time grid: of each cell the lowest and the highest stay, in
+ * order. */
 typedef struct
 {
   GString *data;
@@ -87,7 +88,8 @@ append_curve (GString *data, const PodTimeline *timeline, uint32_t series, guint
   Thinner thinner = { .data = data };
 
   thinner.cell_ps = MAX (1, (double) timeline->end_ps / (MAX_POINTS / 3 - 1));
-  g_string_append_printf (data, "%s# %s\n# at_s\tbytes\n", rank_index > 0 ? "\n\n" : "", rank->name);
+  g_string_append_printf (data, "%s# %s\n# at_s\tbytes\n", rank_index > 0 ? "\n\n" : "",
+                          rank->name);
   for (guint i = 0; i < timeline->counters->len; i++)
     {
       const PodCounterSample *sample = &g_array_index (timeline->counters, PodCounterSample, i);
@@ -95,9 +97,9 @@ append_curve (GString *data, const PodTimeline *timeline, uint32_t series, guint
       if (sample->series == series && sample->rank_index == rank_index)
         take_sample (&thinner, sample);
     }
-  if (thinner.low == NULL)
-    return;
-  const PodCounterSample end = { .at_ps = timeline->end_ps, .value = thinner.last->value };
+  /* A block without a line would not count as one */
+  const PodCounterSample end
+      = { .at_ps = timeline->end_ps, .value = thinner.last != NULL ? thinner.last->value : 0 };
   flush_cell (&thinner);
   append_sample (data, &end);
 }
@@ -121,10 +123,11 @@ peak_of (const PodTimeline *timeline, uint32_t series, guint rank_index)
 static void
 append_stroke (GString *script, unsigned i)
 {
-  static const char *const colours[] = { "#2f6db5", "#2b8a57", "#d2691e", "#7864b4",
-                                         "#b8336a", "#1597a5", "#8c6d31", "#555555" };
+  static const char *const colours[]
+      = { "#2f6db5", "#2b8a57", "#d2691e", "#7864b4", "#b8336a", "#1597a5", "#8c6d31", "#555555" };
 
-  g_string_append_printf (script, "lw 1.5 dt %u lc rgb '%s'", 1 + i / (unsigned) G_N_ELEMENTS (colours),
+  g_string_append_printf (script, "lw 1.5 dt %u lc rgb '%s'",
+                          1 + i / (unsigned) G_N_ELEMENTS (colours),
                           colours[i % G_N_ELEMENTS (colours)]);
 }
 
@@ -134,7 +137,8 @@ append_line (GString *script, double bytes, const char *stroke, const char *what
   g_autofree char *height = pod_format_double (bytes / 1e9);
   g_autofree char *size = pod_format_bytes (bytes, false);
 
-  g_string_append_printf (script, "%s with lines %s lc rgb '#c62828' title '%s, %s'", height, stroke, what, size);
+  g_string_append_printf (script, "%s with lines %s lc rgb '#c62828' title '%s, %s'", height,
+                          stroke, what, size);
 }
 
 static void
@@ -156,7 +160,8 @@ append_curves (GString *script, JsonObject *result, const PodTimeline *timeline,
           "%s, peak %s", g_array_index (timeline->ranks, PodTimelineRank, i).name, peak);
       g_autofree char *title = pod_report_quoted (name);
 
-      g_string_append_printf (script, "'memory.tsv' index %u using ($1*%s):($2/1e9) with steps ", i, scale);
+      g_string_append_printf (script, "'memory.tsv' index %u using ($1*%s):($2/1e9) with steps ", i,
+                              scale);
       append_stroke (script, i);
       g_string_append_printf (script, " title %s, \\\n     ", title);
     }
@@ -169,15 +174,14 @@ append_curves (GString *script, JsonObject *result, const PodTimeline *timeline,
   g_string_append_c (script, '\n');
 }
 
-static const char script_text[] =
-  "set output 'memory.png'\n"
-  "set datafile separator \"\\t\"\n"
-  "set border 3\n"
-  "set tics nomirror out\n"
-  "set grid back lt 1 lc rgb '#e6e6e6'\n"
-  "set key outside bottom center horizontal Left reverse\n"
-  "set ylabel 'GB'\n"
-  "set yrange [0:*]\n";
+static const char script_text[] = "set output 'memory.png'\n"
+                                  "set datafile separator \"\\t\"\n"
+                                  "set border 3\n"
+                                  "set tics nomirror out\n"
+                                  "set grid back lt 1 lc rgb '#e6e6e6'\n"
+                                  "set key outside bottom center horizontal Left reverse\n"
+                                  "set ylabel 'GB'\n"
+                                  "set yrange [0:*]\n";
 
 bool
 pod_report_memory_plot (JsonObject *result, const PodTimeline *timeline, const char *folder,

@@ -36,7 +36,11 @@ void
 pod_report_append_terminal (GString *script, unsigned width, unsigned height)
 {
   g_string_append (script, "set encoding utf8\nset terminal png size 640,480\n");
-  g_string_append_printf (script, "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) set terminal pngcairo noenhanced size %u,%u font 'sans,11'; else set terminal png noenhanced size %u,%u\n", width, height, width, height);
+  g_string_append_printf (
+      script,
+      "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) set terminal pngcairo noenhanced size %u,%u "
+      "font 'sans,11'; else set terminal png noenhanced size %u,%u\n",
+      width, height, width, height);
 }
 
 void
@@ -55,11 +59,11 @@ pod_report_has_gnuplot (void)
   return program != NULL;
 }
 
-/* Runs @script in @folder, as a person would. */
+/* Runs FOLDER/NAME.gnuplot there, as a person would but without the person's settings. */
 static bool
-draw (const char *folder, const char *script, GError **error)
+run_gnuplot (const char *folder, const char *script, GError **error)
 {
-  char *arguments[] = { (char *) "gnuplot", (char *) script, NULL };
+  char *arguments[] = { (char *) "gnuplot", (char *) "-d", (char *) script, NULL };
   g_autofree char *words = NULL;
   g_autoptr (GError) reason = NULL;
   int status;
@@ -68,9 +72,25 @@ draw (const char *folder, const char *script, GError **error)
                     NULL, NULL, &words, &status, &reason)
       && g_spawn_check_wait_status (status, &reason))
     return true;
-  g_strstrip (g_strdelimit (words != NULL ? words : reason->message, "\r\n", ' '));
+  if (words != NULL)
+    g_strstrip (g_strdelimit (words, "\r\n", ' '));
   g_set_error (error, POD_ERROR, POD_ERROR_IO, "%s/%s: gnuplot failed: %s", folder, script,
                words != NULL && *words != '\0' ? words : reason->message);
+  return false;
+}
+
+/* The picture of an earlier run must not stand beside the data of this one, nor half a picture. */
+static bool
+draw (const char *folder, const char *name, GError **error)
+{
+  g_autofree char *script = g_strconcat (name, ".gnuplot", NULL);
+  g_autofree char *file = g_strconcat (name, ".png", NULL);
+  g_autofree char *picture = g_build_filename (folder, file, NULL);
+
+  g_unlink (picture);
+  if (!pod_report_has_gnuplot () || run_gnuplot (folder, script, error))
+    return true;
+  g_unlink (picture);
   return false;
 }
 
@@ -93,6 +113,5 @@ pod_report_plots (JsonObject *result, const PodTimeline *timeline, const char *f
       || !pod_report_memory_plot (result, timeline, folder, error)
       || !pod_report_timeline_svg (timeline, title, folder, error))
     return false;
-  return !pod_report_has_gnuplot ()
-         || (draw (folder, "breakdown.gnuplot", error) && draw (folder, "memory.gnuplot", error));
+  return draw (folder, "breakdown", error) && draw (folder, "memory", error);
 }

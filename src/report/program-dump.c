@@ -3,7 +3,8 @@
 #include "base/json.h"
 #include "base/output.h"
 
-/* `--dump-program`: the expanded program as JSON lines; docs/format/program.md says what they mean. */
+/* `--dump-program`: the expanded program as JSON lines; docs/format/program.md says what they mean.
+ */
 
 static const char *const phase_names[] = {
   [POD_PHASE_FORWARD] = "forward",
@@ -121,12 +122,8 @@ set_kernel (JsonObject *line, const PodKernel *kernel)
     const char *key;
     uint64_t value;
   } shape[] = {
-    { "batch", kernel->batch },
-    { "m", kernel->m },
-    { "n", kernel->n },
-    { "k", kernel->k },
-    { "heads", kernel->heads },
-    { "kv_heads", kernel->kv_heads },
+    { "batch", kernel->batch }, { "m", kernel->m },         { "n", kernel->n },
+    { "k", kernel->k },         { "heads", kernel->heads }, { "kv_heads", kernel->kv_heads },
     { "v_dim", kernel->v_dim },
   };
   JsonObject *object = json_object_new ();

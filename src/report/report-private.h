@@ -24,7 +24,8 @@ char *pod_report_percent (double ratio);
 /* "8,388,608"; 4 significant digits and a suffix from 10^9 on. */
 char *pod_report_grouped (double count);
 
-/* A unit in which all times (or sizes) of one table are written, so that columns align and add up. */
+/* A unit in which all times (or sizes) of one table are written, so that columns align and add up.
+ */
 typedef struct
 {
   const char *name; /* "ms" */
@@ -42,8 +43,8 @@ bool pod_report_memory_plot (JsonObject *result, const PodTimeline *timeline, co
                              GError **error);
 bool pod_report_timeline_svg (const PodTimeline *timeline, const char *title, const char *folder,
                               GError **error);
-/* "L31 ffn in" without its layer: what a kernel or slice is called where the layer is known or one of
- * many. (transfer none) */
+/* "L31 ffn in" without its layer: what a kernel or slice is called where the layer is known or one
+ * of many. (transfer none) */
 const char *pod_report_without_layer (const char *name);
 /* "llama3-70b on h100:8x16, fsdp=16 tp=8". */
 char *pod_report_title (JsonObject *result);

@@ -10,7 +10,7 @@
 /* A term of a step's time. The terms of a result add up to the step to the picosecond. */
 typedef struct
 {
-  char *name;      /* "compute", "exposed fsdp", "bubble", "idle" */
+  char *name;       /* "compute", "exposed fsdp", "bubble", "idle" */
   const char *axis; /* (nullable) of an exposed term, points into name */
   int64_t time_ps;
   int64_t total_ps; /* of an axis: all its communication, hidden or not; else time_ps */
@@ -29,9 +29,9 @@ char *pod_report_explain (const PodExecResult *exec);
 /* JSON lines: the program, its classes with their steps, its blocks, and a line for each op (shape,
  * bytes, group, dependencies, buffers); docs/format/program.md. Errors: IO. O(ops + steps). */
 bool pod_report_program (const PodProgram *program, const char *file, GError **error);
-/* breakdown.png and memory.png in @folder (made when absent), each with its .tsv and .gnuplot beside
- * it, and timeline.svg. Where there is no gnuplot (see below), only the .png are missing. Errors: IO,
- * with gnuplot's own words where it fails. O(spans + samples). */
+/* breakdown.png and memory.png in @folder (made when absent), each with its .tsv and .gnuplot
+ * beside it, and timeline.svg. Where there is no gnuplot (see below), only the .png are missing.
+ * Errors: IO, with gnuplot's own words where it fails. O(spans + samples). */
 bool pod_report_plots (JsonObject *result, const PodTimeline *timeline, const char *folder,
                        GError **error);
 /* Whether gnuplot can be run. */

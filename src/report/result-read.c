@@ -117,7 +117,8 @@ unit_of (double value, const PodReportUnit *units, unsigned n_units)
 PodReportUnit
 pod_report_time_unit (double seconds)
 {
-  static const PodReportUnit units[] = { { "s", 1 }, { "ms", 1e-3 }, { "us", 1e-6 }, { "ns", 1e-9 } };
+  static const PodReportUnit units[]
+      = { { "s", 1 }, { "ms", 1e-3 }, { "us", 1e-6 }, { "ns", 1e-9 } };
 
   return unit_of (seconds, units, G_N_ELEMENTS (units));
 }
@@ -182,7 +183,8 @@ add_axes (GArray *terms, JsonObject *result)
       term.time_ps = pod_report_ps (pod_report_node_number (node));
       term.total_ps = term.time_ps;
       if (total != NULL && json_object_has_member (total, l->data))
-        term.total_ps = pod_report_ps (pod_report_node_number (json_object_get_member (total, l->data)));
+        term.total_ps
+            = pod_report_ps (pod_report_node_number (json_object_get_member (total, l->data)));
       g_array_append_val (terms, term);
     }
 }

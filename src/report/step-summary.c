@@ -15,7 +15,7 @@ append_heading (GString *out, const char *heading)
 
 /* Columns start at the same place in all of the summary. */
 static void G_GNUC_PRINTF (3, 4)
-append_field (GString *out, const char *name, const char *format, ...)
+    append_field (GString *out, const char *name, const char *format, ...)
 {
   va_list arguments;
 
@@ -59,8 +59,8 @@ append_job (GString *out, JsonObject *result)
                 devices != chips ? n_devices : "", devices != chips ? " devices" : "");
   append_field (out, "layout", "%s%s%s", string_or (result, "layout", "?"),
                 *map != '\0' ? "   placed " : "", map);
-  append_field (out, "batch", "%s x %s tokens = %s, in %s microbatches of %s per data rank", sequences, length,
-                tokens, n_microbatches, micro_batch);
+  append_field (out, "batch", "%s x %s tokens = %s, in %s microbatches of %s per data rank",
+                sequences, length, tokens, n_microbatches, micro_batch);
   append_field (out, "fidelity", "%s", string_or (result, "fidelity", "?"));
 }
 
@@ -84,7 +84,8 @@ append_speed (GString *out, JsonObject *result)
   append_field (out, "tokens/s", "%s, %s per chip, %s/s per chip", tokens, each, flops);
 }
 
-/* " (megatron 64.2 %, palm 63.0 %)": the conventions that were not asked for. Returns: (transfer full) */
+/* " (megatron 64.2 %, palm 63.0 %)": the conventions that were not asked for. Returns: (transfer
+ * full) */
 static char *
 other_conventions (JsonObject *result)
 {
@@ -95,11 +96,12 @@ other_conventions (JsonObject *result)
 
   for (GList *l = names; l != NULL; l = l->next)
     {
-      g_autofree char *mfu
-          = pod_report_percent (pod_report_node_number (json_object_get_member (conventions, l->data)));
+      g_autofree char *mfu = pod_report_percent (
+          pod_report_node_number (json_object_get_member (conventions, l->data)));
 
       if (strcmp (l->data, used) != 0)
-        g_string_append_printf (text, "%s%s %s", text->len > 0 ? ", " : " (", (const char *) l->data, mfu);
+        g_string_append_printf (text, "%s%s %s", text->len > 0 ? ", " : " (",
+                                (const char *) l->data, mfu);
     }
   if (text->len > 0)
     g_string_append_c (text, ')');
@@ -133,7 +135,8 @@ static void
 add_time (const Breakdown *breakdown, const char *name, double seconds, const char *note)
 {
   g_autofree char *time = pod_report_in_unit (seconds, breakdown->unit, 2);
-  g_autofree char *share = pod_report_percent (breakdown->time_s > 0 ? seconds / breakdown->time_s : 0);
+  g_autofree char *share
+      = pod_report_percent (breakdown->time_s > 0 ? seconds / breakdown->time_s : 0);
 
   pod_table_add_row (breakdown->table, (const char *const[]){ name, time, share, note });
 }
@@ -162,7 +165,8 @@ append_breakdown (GString *out, JsonObject *result)
       const PodReportTerm *term = &g_array_index (terms, PodReportTerm, i);
       g_autofree char *total
           = pod_report_in_unit ((double) term->total_ps / 1e12, breakdown.unit, 2);
-      g_autofree char *note = term->axis != NULL ? g_strdup_printf ("of %s in all", total) : g_strdup ("");
+      g_autofree char *note
+          = term->axis != NULL ? g_strdup_printf ("of %s in all", total) : g_strdup ("");
 
       add_time (&breakdown, term->name, (double) term->time_ps / 1e12, note);
       if (i == 0)
@@ -200,8 +204,8 @@ append_stages (GString *out, JsonObject *result, double capacity)
   g_string_append (out, "peak by stage:");
   for (guint i = 0; i < n_stages; i++)
     {
-      g_autofree char *peak
-          = pod_report_fixed (pod_report_node_number (json_array_get_element (stages, i)) / unit.size, 2);
+      g_autofree char *peak = pod_report_fixed (
+          pod_report_node_number (json_array_get_element (stages, i)) / unit.size, 2);
 
       g_string_append_printf (out, " %s%s", peak, i + 1 < n_stages ? "," : "");
     }
@@ -216,8 +220,10 @@ append_memory (GString *out, JsonObject *result)
   const double peak = pod_report_number (result, "memory.peak_bytes");
   const double free_bytes = capacity - reserved - peak;
   g_autofree char *left = pod_format_bytes (free_bytes < 0 ? -free_bytes : free_bytes, false);
-  g_autofree char *verdict = g_strdup_printf (free_bytes < 0 ? "DOES NOT FIT: %s too much" : "fits, %s free", left);
-  g_autofree char *title = g_strdup_printf ("memory, rank %.0f (fullest)", pod_report_number (result, "memory.worst_rank"));
+  g_autofree char *verdict
+      = g_strdup_printf (free_bytes < 0 ? "DOES NOT FIT: %s too much" : "fits, %s free", left);
+  g_autofree char *title = g_strdup_printf ("memory, rank %.0f (fullest)",
+                                            pod_report_number (result, "memory.worst_rank"));
   g_autoptr (PodTable) table
       = pod_table_new ((const char *const[]){ title, ">size", ">share", "", NULL });
   g_autofree char *text = NULL;
@@ -249,7 +255,8 @@ append_training (GString *out, JsonObject *result)
   g_autofree char *days = pod_report_fixed (pod_report_number (result, "train.days"), 1);
   g_autofree char *hours = pod_format_count (pod_report_number (result, "train.chip_hours"));
   g_autofree char *cost = pod_format_count (cost_usd);
-  g_autofree char *price = pod_report_fixed (pod_report_number (result, "train.usd_per_chip_hour"), 2);
+  g_autofree char *price
+      = pod_report_fixed (pod_report_number (result, "train.usd_per_chip_hour"), 2);
   g_autofree char *energy = pod_format_count (energy_kwh);
   g_autofree char *percent = pod_format_double (availability * 100);
 

@@ -57,7 +57,8 @@ append_label (GString *out, const char *name, double x, double y, double width)
 }
 
 static void
-append_slice (GString *out, const PodSvgPanel *panel, const PodSvgRow *row, const PodSpan *span, const PodTimelineOp *op)
+append_slice (GString *out, const PodSvgPanel *panel, const PodSvgRow *row, const PodSpan *span,
+              const PodTimelineOp *op)
 {
   const double from = MAX (pod_svg_x_of (panel, span->start_ps), POD_SVG_LEFT);
   const double to = MIN (pod_svg_x_of (panel, span->end_ps), POD_SVG_LEFT + POD_SVG_PLOT);
@@ -69,12 +70,14 @@ append_slice (GString *out, const PodSvgPanel *panel, const PodSvgRow *row, cons
   g_autofree char *words = g_markup_printf_escaped ("%s, %s", op->name, time);
 
   if (waited > 0.5)
-    pod_svg_append_rect (out, "wait", arrive, row->y + row->height / 4.0, waited, row->height / 2.0);
+    pod_svg_append_rect (out, "wait", arrive, row->y + row->height / 4.0, waited,
+                         row->height / 2.0);
   if (to < from)
     return;
   g_string_append_printf (out, "<g><title>%s</title>", words);
   pod_svg_append_rect (out, class, from, row->y, to - from - gap, row->height);
-  append_label (out, pod_report_without_layer (op->name), (from + to) / 2, row->y + row->height / 2.0 + 3.5, to - from);
+  append_label (out, pod_report_without_layer (op->name), (from + to) / 2,
+                row->y + row->height / 2.0 + 3.5, to - from);
   g_string_append (out, "</g>\n");
 }
 
@@ -84,10 +87,13 @@ pod_svg_append_slices (GString *out, const PodSvgPanel *panel, const PodTimeline
   for (guint i = 0; i < timeline->spans->len; i++)
     {
       const PodSpan *span = &g_array_index (timeline->spans, PodSpan, i);
-      const PodSvgRow *row = span->end_ps >= panel->from_ps && span->arrive_ps <= panel->to_ps ? pod_svg_row_of (panel, span->lane) : NULL;
+      const PodSvgRow *row = span->end_ps >= panel->from_ps && span->arrive_ps <= panel->to_ps
+                                 ? pod_svg_row_of (panel, span->lane)
+                                 : NULL;
 
       if (row != NULL)
-        append_slice (out, panel, row, span, &g_array_index (timeline->ops, PodTimelineOp, span->op));
+        append_slice (out, panel, row, span,
+                      &g_array_index (timeline->ops, PodTimelineOp, span->op));
     }
 }
 
@@ -149,7 +155,8 @@ append_row_columns (GString *out, const PodSvgRow *row, const Column *columns)
         continue;
       if (paths[shade][level] == NULL)
         paths[shade][level] = g_string_new (NULL);
-      g_string_append_printf (paths[shade][level], "M%d %dh%dv%dh-%dz", POD_SVG_LEFT + x, row->y, n_run, row->height, n_run);
+      g_string_append_printf (paths[shade][level], "M%d %dh%dv%dh-%dz", POD_SVG_LEFT + x, row->y,
+                              n_run, row->height, n_run);
     }
   for (unsigned s = 0; s < N_SHADES; s++)
     for (unsigned l = 1; l <= N_LEVELS; l++)
@@ -157,7 +164,8 @@ append_row_columns (GString *out, const PodSvgRow *row, const Column *columns)
         {
           g_autofree char *opacity = pod_report_fixed (0.25 + 0.75 * l / N_LEVELS, 2);
 
-          g_string_append_printf (out, "<path class=\"c%u\" fill-opacity=\"%s\" d=\"%s\"/>\n", s, opacity, paths[s][l]->str);
+          g_string_append_printf (out, "<path class=\"c%u\" fill-opacity=\"%s\" d=\"%s\"/>\n", s,
+                                  opacity, paths[s][l]->str);
           g_string_free (paths[s][l], TRUE);
         }
 }
@@ -177,7 +185,8 @@ append_region (GString *out, const PodSvgRow *row, const Region *region)
   g_autofree char *number = g_strdup_printf ("%d", region->microbatch);
 
   if (region->to - region->from >= 4 + 6.5 * (double) strlen (number) && region->microbatch >= 0)
-    pod_svg_append_text (out, "in", (region->from + region->to) / 2, row->y + row->height / 2.0 + 3.5, number);
+    pod_svg_append_text (out, "in", (region->from + region->to) / 2,
+                         row->y + row->height / 2.0 + 3.5, number);
 }
 
 static void
@@ -190,7 +199,8 @@ append_numbers (GString *out, const PodSvgPanel *panel, const PodTimeline *timel
   for (guint i = 0; i < timeline->spans->len; i++)
     {
       const PodSpan *span = &g_array_index (timeline->spans, PodSpan, i);
-      const bool is_forward = g_array_index (timeline->ops, PodTimelineOp, span->op).category == POD_CATEGORY_FORWARD;
+      const bool is_forward
+          = g_array_index (timeline->ops, PodTimelineOp, span->op).category == POD_CATEGORY_FORWARD;
       const uint32_t rank = span->lane / timeline->n_streams;
       Region *region;
 
@@ -200,7 +210,9 @@ append_numbers (GString *out, const PodSvgPanel *panel, const PodTimeline *timel
       if (span->microbatch != region->microbatch || is_forward != region->is_forward)
         {
           append_region (out, pod_svg_row_of (panel, span->lane), region);
-          *region = (Region){ .microbatch = span->microbatch, .is_forward = is_forward, .from = pod_svg_x_of (panel, span->start_ps) };
+          *region = (Region){ .microbatch = span->microbatch,
+                              .is_forward = is_forward,
+                              .from = pod_svg_x_of (panel, span->start_ps) };
         }
       region->to = pod_svg_x_of (panel, span->end_ps);
     }
@@ -224,10 +236,12 @@ pod_svg_append_columns (GString *out, const PodSvgPanel *panel, const PodTimelin
       const PodSvgRow *row = pod_svg_row_of (panel, span->lane);
 
       if (row != NULL)
-        fill_columns (columns + (row - &g_array_index (panel->rows, PodSvgRow, 0)) * POD_SVG_PLOT, panel, span,
+        fill_columns (columns + (row - &g_array_index (panel->rows, PodSvgRow, 0)) * POD_SVG_PLOT,
+                      panel, span,
                       shade_of (span, &g_array_index (timeline->ops, PodTimelineOp, span->op)));
     }
   for (guint i = 0; i < panel->rows->len; i++)
-    append_row_columns (out, &g_array_index (panel->rows, PodSvgRow, i), columns + (size_t) i * POD_SVG_PLOT);
+    append_row_columns (out, &g_array_index (panel->rows, PodSvgRow, i),
+                        columns + (size_t) i * POD_SVG_PLOT);
   append_numbers (out, panel, timeline);
 }

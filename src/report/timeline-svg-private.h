@@ -27,7 +27,7 @@ typedef struct
   int bottom;
   bool is_close; /* slices with names, of one rank; else columns */
   unsigned n_ranks;
-  GArray *rows;  /* PodSvgRow */
+  GArray *rows; /* PodSvgRow */
 } PodSvgPanel;
 
 double pod_svg_x_of (const PodSvgPanel *panel, int64_t at_ps);
@@ -36,9 +36,10 @@ PodSvgRow *pod_svg_row_of (const PodSvgPanel *panel, uint32_t lane);
 
 void pod_svg_append_px (GString *out, double px);
 void pod_svg_append_text (GString *out, const char *class, double x, double y, const char *text);
-void pod_svg_append_rect (GString *out, const char *class, double x, double y, double width, double height);
+void pod_svg_append_rect (GString *out, const char *class, double x, double y, double width,
+                          double height);
 
-/* What happened: a slice each, with its name; or a colour for each column of pixels, so that millions
- * of slices cost no more than the picture's width. O(spans). */
+/* What happened: a slice each, with its name; or a colour for each column of pixels, so that
+ * millions of slices cost no more than the picture's width. O(spans). */
 void pod_svg_append_slices (GString *out, const PodSvgPanel *panel, const PodTimeline *timeline);
 void pod_svg_append_columns (GString *out, const PodSvgPanel *panel, const PodTimeline *timeline);

@@ -6,8 +6,8 @@
 #include "base/units.h"
 #include "report/timeline-svg-private.h"
 
-/* The timeline as a picture that needs no tool: the whole step of the first recorded ranks, then one
- * layer's forward and backward of the first, close enough to read the names. */
+/* The timeline as a picture that needs no tool: the whole step of the first recorded ranks, then
+ * one layer's forward and backward of the first, close enough to read the names. */
 
 enum
 {
@@ -56,7 +56,8 @@ pod_svg_append_text (GString *out, const char *class, double x, double y, const 
 }
 
 void
-pod_svg_append_rect (GString *out, const char *class, double x, double y, double width, double height)
+pod_svg_append_rect (GString *out, const char *class, double x, double y, double width,
+                     double height)
 {
   g_string_append_printf (out, "<rect class=\"%s\" x=\"", class);
   pod_svg_append_px (out, x);
@@ -72,7 +73,9 @@ pod_svg_append_rect (GString *out, const char *class, double x, double y, double
 double
 pod_svg_x_of (const PodSvgPanel *panel, int64_t at_ps)
 {
-  return POD_SVG_LEFT + (double) (at_ps - panel->from_ps) / (double) MAX (panel->to_ps - panel->from_ps, 1) * POD_SVG_PLOT;
+  return POD_SVG_LEFT
+         + (double) (at_ps - panel->from_ps) / (double) MAX (panel->to_ps - panel->from_ps, 1)
+               * POD_SVG_PLOT;
 }
 
 /* -- panels ------------------------------------------------------------------------------------ */
@@ -108,7 +111,8 @@ add_rows (PodSvgPanel *panel, const PodTimeline *timeline, unsigned max_ranks)
       y += 22; /* the rank's name */
       for (unsigned s = 0; s < timeline->n_streams; s++)
         {
-          PodSvgRow row = { .lane = panel->n_ranks * timeline->n_streams + s, .y = y, .height = lane_height };
+          PodSvgRow row
+              = { .lane = panel->n_ranks * timeline->n_streams + s, .y = y, .height = lane_height };
 
           if (!is_used[row.lane])
             continue;
@@ -145,10 +149,12 @@ append_lanes (GString *out, const PodSvgPanel *panel, const PodTimeline *timelin
       const uint32_t rank = row->lane / timeline->n_streams;
 
       if (rank != named)
-        pod_svg_append_text (out, "rank", POD_SVG_LEFT, row->y - 6, g_array_index (timeline->ranks, PodTimelineRank, rank).name);
+        pod_svg_append_text (out, "rank", POD_SVG_LEFT, row->y - 6,
+                             g_array_index (timeline->ranks, PodTimelineRank, rank).name);
       named = rank;
       pod_svg_append_rect (out, "lane", POD_SVG_LEFT, row->y, POD_SVG_PLOT, row->height);
-      pod_svg_append_text (out, "name", POD_SVG_LEFT - 8, row->y + row->height / 2.0 + 4, timeline->stream_names[row->lane % timeline->n_streams]);
+      pod_svg_append_text (out, "name", POD_SVG_LEFT - 8, row->y + row->height / 2.0 + 4,
+                           timeline->stream_names[row->lane % timeline->n_streams]);
     }
 }
 
@@ -167,14 +173,15 @@ append_axis (GString *out, PodSvgPanel *panel)
 {
   const double from_ms = (double) panel->from_ps / 1e9;
   const double to_ms = (double) panel->to_ps / 1e9;
-  const double step = tick_step (MAX (to_ms - from_ms, 1e-9));
+  const double range = MAX (to_ms - from_ms, 1e-9);
+  const double step = tick_step (range);
   const int n_decimals = (int) CLAMP (-floor (log10 (step) + 1e-9), 0, 9);
   const int y = panel->bottom + 3;
 
   pod_svg_append_rect (out, "axis", POD_SVG_LEFT, y, POD_SVG_PLOT, 1);
   for (double at = ceil (from_ms / step); at * step <= to_ms * (1 + 1e-12); at++)
     {
-      const double x = POD_SVG_LEFT + (at * step - from_ms) / (to_ms - from_ms) * POD_SVG_PLOT;
+      const double x = POD_SVG_LEFT + (at * step - from_ms) / range * POD_SVG_PLOT;
       g_autofree char *digits = pod_report_fixed (at * step, (unsigned) n_decimals);
 
       pod_svg_append_rect (out, "axis", x - 0.5, y, 1, 5);
@@ -189,15 +196,21 @@ append_head (GString *out, const char *title, int height)
 {
   g_autofree char *escaped = g_markup_escape_text (title, -1);
 
-  g_string_append_printf (out,
-                          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n<title>%s</title>\n<style>\n"
-                          "text { font-family: 'DejaVu Sans', Verdana, sans-serif; fill: #222; font-size: 11px }\n"
-                          ".title { font-size: 15px; font-weight: bold }\n.panel { font-size: 13px; font-weight: bold }\n.rank { fill: #555 }\n"
-                          ".name { text-anchor: end }\n.tick { text-anchor: middle }\n.in { fill: #fff; font-size: 10px; text-anchor: middle }\n"
-                          ".page { fill: #fff }\n.lane { fill: #f3f3f3 }\n.axis { fill: #222 }\n.wait { fill: #f2c9a6 }\n.band { fill: #222; fill-opacity: 0.15 }\n",
-                          POD_SVG_WIDTH, height, POD_SVG_WIDTH, height, escaped);
+  g_string_append_printf (
+      out,
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
+      "%d\">\n<title>%s</title>\n<style>\n"
+      "text { font-family: 'DejaVu Sans', Verdana, sans-serif; fill: #222; font-size: 11px }\n"
+      ".title { font-size: 15px; font-weight: bold }\n.panel { font-size: 13px; font-weight: bold "
+      "}\n.rank { fill: #555 }\n"
+      ".name { text-anchor: end }\n.tick { text-anchor: middle }\n.in { fill: #fff; font-size: "
+      "10px; text-anchor: middle }\n"
+      ".page { fill: #fff }\n.lane { fill: #f3f3f3 }\n.axis { fill: #222 }\n.wait { fill: #f2c9a6 "
+      "}\n.band { fill: #222; fill-opacity: 0.15 }\n",
+      POD_SVG_WIDTH, height, POD_SVG_WIDTH, height, escaped);
   for (unsigned c = 0; c < POD_N_CATEGORIES; c++)
-    g_string_append_printf (out, ".c%u { fill: %s }\n.c%u { fill: %s }\n", 2 * c, categories[c].colour, 2 * c + 1, categories[c].other);
+    g_string_append_printf (out, ".c%u { fill: %s }\n.c%u { fill: %s }\n", 2 * c,
+                            categories[c].colour, 2 * c + 1, categories[c].other);
   g_string_append (out, "</style>\n");
   pod_svg_append_rect (out, "page", 0, 0, POD_SVG_WIDTH, height);
   pod_svg_append_text (out, "title", 16, 26, title);
@@ -210,7 +223,10 @@ append_legend (GString *out, const PodTimeline *timeline, bool has_waits)
   int x = POD_SVG_LEFT;
 
   for (guint i = 0; i < timeline->spans->len; i++)
-    is_used[g_array_index (timeline->ops, PodTimelineOp, g_array_index (timeline->spans, PodSpan, i).op).category] = true;
+    is_used[g_array_index (timeline->ops, PodTimelineOp,
+                           g_array_index (timeline->spans, PodSpan, i).op)
+                .category]
+        = true;
   for (unsigned c = 0; c < POD_N_CATEGORIES; c++)
     if (is_used[c])
       {
@@ -228,10 +244,11 @@ append_legend (GString *out, const PodTimeline *timeline, bool has_waits)
 
 /* -- the picture ------------------------------------------------------------------------------- */
 
-/* The layer in the middle of those that the first rank computes in @is_backward's direction, and its last microbatch's time.
- * Returns false when no op says its layer. */
+/* The layer in the middle of those that the first rank computes in @is_backward's direction, and
+ * its last microbatch's time. Returns false when no op says its layer. */
 static bool
-find_layer (const PodTimeline *timeline, bool is_backward, int32_t *out_layer, int64_t *out_from_ps, int64_t *out_to_ps)
+find_layer (const PodTimeline *timeline, bool is_backward, int32_t *out_layer, int64_t *out_from_ps,
+            int64_t *out_to_ps)
 {
   int32_t lowest = INT32_MAX;
   int32_t highest = -1;
@@ -245,7 +262,9 @@ find_layer (const PodTimeline *timeline, bool is_backward, int32_t *out_layer, i
         const PodSpan *span = &g_array_index (timeline->spans, PodSpan, i);
         const PodTimelineOp *op = &g_array_index (timeline->ops, PodTimelineOp, span->op);
 
-        if (span->lane != 0 || op->layer < 0 || (op->category == POD_CATEGORY_FORWARD) == is_backward || op->category > POD_CATEGORY_RECOMPUTE)
+        if (span->lane != 0 || op->layer < 0
+            || (op->category == POD_CATEGORY_FORWARD) == is_backward
+            || op->category > POD_CATEGORY_RECOMPUTE)
           continue;
         lowest = MIN (lowest, op->layer);
         highest = MAX (highest, op->layer);
@@ -315,7 +334,9 @@ append_step (GString *out, const PodTimeline *timeline, int *y)
       int64_t to_ps;
 
       if (find_layer (timeline, is_backward, &layer, &from_ps, &to_ps))
-        pod_svg_append_rect (out, "band", pod_svg_x_of (&panel, from_ps), panel.top + 12, MAX (pod_svg_x_of (&panel, to_ps) - pod_svg_x_of (&panel, from_ps), 2), panel.bottom - panel.top - 12);
+        pod_svg_append_rect (out, "band", pod_svg_x_of (&panel, from_ps), panel.top + 12,
+                             MAX (pod_svg_x_of (&panel, to_ps) - pod_svg_x_of (&panel, from_ps), 2),
+                             panel.bottom - panel.top - 12);
     }
   panel_end (&panel, out, y);
 }
