@@ -10,6 +10,9 @@
 #                      UPDATE=1 writes them anew. Other text fences are not compared.
 #   [words](path)      a relative link must lead to a file; links within fences are not looked at
 #
+# The pages of docs/format must name every element and attribute of their schemas,
+# docs/guide/results.md every key that the JSON of its own commands has.
+#
 # Prints "ok FILE:LINE command" or "not ok FILE:LINE command: why". Environment, from tests/run.sh: SRC (source
 # tree), PODSIM (program), UPDATE; the scratch folders are made in the working folder. Alone:
 #
@@ -92,6 +95,7 @@ document ()
       target=''
       if [ "$fence" != text ] && [[ $info == *' '* ]]; then
         target=$folder/${info##* }
+        mkdir -p "$(dirname "$target")"
         : >"$target"
       fi
       : >"$top/shown"
@@ -123,7 +127,10 @@ document ()
         part="$part${line%\\} "
         continue
       fi
-      command=$(sed 's/   */ /g' <<<"$part$line")
+      command=$part$line
+      while [[ $command == *"  "* ]]; do
+        command=${command//  / }
+      done
       part=''
       if [[ $command =~ $is_command ]]; then
         run
@@ -161,6 +168,49 @@ links ()
   fi
 }
 
+# The page of a format names every element and attribute of its schema.
+schema ()
+{
+  local page=$1 xsd=$2 name missing=''
+  while read -r name; do
+    grep -qF "\`$name\`" "$SRC/$page" || missing="$missing $name"
+  done < <(grep -oE '<xs:(element|attribute) name="[^"]+"' "$SRC/$xsd" | sed 's/.*"\(.*\)"/\1/' | sort -u)
+  if [ -z "$missing" ]; then
+    printf 'ok %s names all of %s\n' "$page" "$xsd"
+  else
+    printf 'not ok %s: %s has also:%s\n' "$page" "$xsd" "$missing"
+  fi
+}
+
+# The page of results names every key of the results that its commands wrote.
+keys ()
+{
+  local page=docs/guide/results.md name missing='' n=0
+  while read -r name; do
+    n=$((n + 1))
+    grep -qw -- "$name" "$SRC/$page" || missing="$missing $name"
+  done < <(cat "$top/docs-guide-results"/*.json | grep -oE '"[a-z0-9_]+":' | tr -d '":' | sort -u)
+  if [ "$n" -gt 0 ] && [ -z "$missing" ]; then
+    printf 'ok %s names all keys of a result\n' "$page"
+  else
+    printf 'not ok %s: of %s keys it does not name:%s\n' "$page" "$n" "$missing"
+  fi
+}
+
+# README's pictures are those that its command drew. The bytes of a .png hang on the version of gnuplot, so the .svg
+# is compared alone.
+pictures ()
+{
+  local drawn=$top/README/build/run
+  if [ -n "$UPDATE" ]; then
+    cp "$drawn/timeline.svg" "$drawn/breakdown.png" "$SRC/docs/pictures/"
+  elif cmp -s "$drawn/timeline.svg" "$SRC/docs/pictures/timeline.svg"; then
+    echo 'ok docs/pictures/timeline.svg'
+  else
+    echo 'not ok docs/pictures/timeline.svg: is not what the command of README.md draws (UPDATE=1 copies it)'
+  fi
+}
+
 if [ $# -gt 0 ]; then
   files=("$@")
 else
@@ -171,3 +221,11 @@ for file in "${files[@]}"; do
   document "$file"
   links "$file"
 done
+if [ $# -eq 0 ]; then
+  schema docs/format/topology.md topologies/topology.xsd
+  schema docs/format/chip.md topologies/chips/chip.xsd
+  schema docs/format/model.md workloads/models/model.xsd
+  schema docs/format/workload.md workloads/workload.xsd
+  keys
+  pictures
+fi

@@ -8,23 +8,23 @@
 #include "base/table.h"
 #include "base/units.h"
 
-/* The numbers of a chip file: in JSON under a key with its unit, nominal in chip.KEY and as the book has it in chip.book.KEY;
- * in text under the name that --set takes. */
+/* The numbers of a chip file: in JSON under a key with its unit, nominal in chip.KEY and as the
+ * book has it in chip.book.KEY; in text under the name that --set takes. */
 
 typedef enum
 {
-  FACT_COUNT,         /* unsigned */
+  FACT_COUNT, /* unsigned */
   FACT_BOOL,
-  FACT_EXTENT,        /* unsigned[3] */
+  FACT_EXTENT, /* unsigned[3] */
   FACT_PS,
-  FACT_SECONDS,       /* double, as the next ones */
+  FACT_SECONDS, /* double, as the next ones */
   FACT_BYTES,
   FACT_BYTES_PER_S,
   FACT_HERTZ,
   FACT_WATTS,
   FACT_USD_PER_H,
   FACT_PLAIN,
-  FACT_RATED_BYTES,   /* PodRated, as the next ones */
+  FACT_RATED_BYTES, /* PodRated, as the next ones */
   FACT_RATED_BYTES_PER_S,
   FACT_RATED_FLOPS_PER_S,
 } FactKind;
@@ -37,7 +37,7 @@ typedef struct
   size_t offset;
 } Fact;
 
-#define AT(member) offsetof (PodChip, member)
+#define AT(member)  offsetof (PodChip, member)
 #define PEAK(dtype) (offsetof (PodChip, peak_flops_per_s) + (dtype) * sizeof (PodRated))
 
 static const Fact facts[] = {
@@ -74,7 +74,8 @@ static const Fact facts[] = {
   { "ici_latency", "ici_latency_s", FACT_PS, AT (ici_hop_ps) },
   { "scale_up_chips", "scale_up_chips", FACT_COUNT, AT (scale_up_chips) },
   { "scale_up_switches", "scale_up_switches", FACT_COUNT, AT (scale_up_switches) },
-  { "scale_up_bandwidth", "scale_up_bytes_per_s", FACT_RATED_BYTES_PER_S, AT (scale_up_bytes_per_s) },
+  { "scale_up_bandwidth", "scale_up_bytes_per_s", FACT_RATED_BYTES_PER_S,
+    AT (scale_up_bytes_per_s) },
   { "scale_up_latency", "scale_up_latency_s", FACT_PS, AT (scale_up_hop_ps) },
   { "in_switch_reduction", "in_switch_reduction", FACT_BOOL, AT (has_in_switch_reduction) },
   { "chips_per_host", "chips_per_host", FACT_COUNT, AT (chips_per_host) },
@@ -94,7 +95,8 @@ static const Fact facts[] = {
   { "attention_softmax_dims", "attention_softmax_dims", FACT_PLAIN, AT (attention_softmax_dims) },
   { "attention_launch", "attention_launch_s", FACT_SECONDS, AT (attention_launch_s) },
   { "attention_block", "attention_block_s", FACT_SECONDS, AT (attention_block_s) },
-  { "matmul_hbm_efficiency", "matmul_hbm_efficiency_ratio", FACT_PLAIN, AT (matmul_hbm_efficiency) },
+  { "matmul_hbm_efficiency", "matmul_hbm_efficiency_ratio", FACT_PLAIN,
+    AT (matmul_hbm_efficiency) },
   { "core_bandwidth", "core_bytes_per_s", FACT_BYTES_PER_S, AT (core_bytes_per_s) },
   { "tile_overhead", "tile_s", FACT_SECONDS, AT (tile_s) },
   { "split_k_overhead", "split_k_s", FACT_SECONDS, AT (split_k_s) },
@@ -186,7 +188,8 @@ format_ratio (double value)
   return g_strdup_printf ("%.5g", value);
 }
 
-/* What follows from the file's numbers; in @book's copy from the book's. 0: has no meaning for the chip. */
+/* What follows from the file's numbers; in @book's copy from the book's. 0: has no meaning for the
+ * chip. */
 typedef struct
 {
   const char *key;
@@ -282,16 +285,20 @@ pod_peak (const PodChip *chip, bool is_book)
 }
 
 static const Derived derived[] = {
-  { "ici_bidirectional_bytes_per_s", "one ICI link, both directions", ici_both_ways, pod_format_bytes_per_s },
+  { "ici_bidirectional_bytes_per_s", "one ICI link, both directions", ici_both_ways,
+    pod_format_bytes_per_s },
   { "ridge_flops_per_byte", "bf16 FLOPs per byte of HBM", ridge, format_ratio },
   { "vmem_ridge_flops_per_byte", "bf16 FLOPs per byte of VMEM", vmem_ridge, format_ratio },
-  { "ici_ridge_flops_per_byte", "bf16 FLOPs per byte of one ICI axis, both directions", ici_ridge, format_ratio },
-  { "scale_up_ridge_flops_per_byte", "bf16 FLOPs per byte of scale-up egress", scale_up_ridge, format_ratio },
+  { "ici_ridge_flops_per_byte", "bf16 FLOPs per byte of one ICI axis, both directions", ici_ridge,
+    format_ratio },
+  { "scale_up_ridge_flops_per_byte", "bf16 FLOPs per byte of scale-up egress", scale_up_ridge,
+    format_ratio },
   { "nic_ridge_flops_per_byte", "bf16 FLOPs per byte of scale-out", nic_ridge, format_ratio },
   { "vmem_to_hbm_ratio", "VMEM rate over HBM rate", vmem_to_hbm, format_ratio },
   { "hbm_to_ici_ratio", "HBM rate over one ICI link's, one direction", hbm_to_ici, format_ratio },
   { "matrix_to_vector_ratio", "matrix units over vector units", matrix_to_vector, format_ratio },
-  { "vector_flops_per_cycle_per_core", "vector FLOPs of a core in a cycle", vector_per_cycle, format_ratio },
+  { "vector_flops_per_cycle_per_core", "vector FLOPs of a core in a cycle", vector_per_cycle,
+    format_ratio },
   { "pod_peak_flops_per_s", "bf16 FLOP/s of a full pod or domain", pod_peak, format_flops_per_s },
 };
 
@@ -311,7 +318,8 @@ format_fact (const PodChip *chip, const Fact *fact, bool is_book)
 
   if (fact->kind == FACT_EXTENT)
     {
-      const unsigned *extent = (const unsigned *) (const void *) ((const char *) chip + fact->offset);
+      const unsigned *extent
+          = (const unsigned *) (const void *) ((const char *) chip + fact->offset);
 
       return extent[0] > 0 ? format_extent (extent) : NULL;
     }
@@ -368,8 +376,10 @@ static bool
 is_of_family (const PodChip *chip, const char *field)
 {
   static const char *const torus[]
-      = { "torus_dims", "pod_extent", "wrap_rule", "wrap_extent", "cube_extent", "twistable", "host_extent", "mxu_dim", NULL };
-  static const char *const switched[] = { "in_switch_reduction", "tree_levels", "switch_radix", NULL };
+      = { "torus_dims", "pod_extent",  "wrap_rule", "wrap_extent", "cube_extent",
+          "twistable",  "host_extent", "mxu_dim",   NULL };
+  static const char *const switched[]
+      = { "in_switch_reduction", "tree_levels", "switch_radix", NULL };
   bool is_tpu = chip->family == POD_FAMILY_TPU;
 
   if (g_str_has_prefix (field, "scale_up_") || g_strv_contains (switched, field))
@@ -390,9 +400,12 @@ print_fields (const PodChip *chip, GString *out)
   for (size_t i = 0; pod_chip_field (i, &info); i++)
     {
       const Fact *fact = find_fact (info.name);
-      g_autofree char *value = fact != NULL ? format_fact (chip, fact, false) : pod_chip_get (chip, info.name);
-      g_autofree char *book = fact != NULL && is_rated (fact) ? format_fact (chip, fact, true) : NULL;
-      const char *const cells[] = { info.name, value, book != NULL ? book : "", source_of (chip, info.name) };
+      g_autofree char *value
+          = fact != NULL ? format_fact (chip, fact, false) : pod_chip_get (chip, info.name);
+      g_autofree char *book
+          = fact != NULL && is_rated (fact) ? format_fact (chip, fact, true) : NULL;
+      const char *const cells[]
+          = { info.name, value, book != NULL ? book : "", source_of (chip, info.name) };
 
       if (value != NULL && is_of_family (chip, info.name))
         pod_table_add_row (table, cells);
@@ -424,8 +437,9 @@ print_derived (const PodChip *chip, GString *out)
 void
 pod_chip_facts_print (const PodChip *chip, GString *out)
 {
-  g_string_append_printf (out, "%s: %s%s%s, %u device%s a chip\nfrom %s\n", chip->name, chip->vendor != NULL ? chip->vendor : "",
-                          chip->vendor != NULL ? " " : "", chip->title != NULL ? chip->title : chip->name, chip->devices_per_chip,
+  g_string_append_printf (out, "%s: %s%s%s, %u device%s a chip\nfrom %s\n", chip->name,
+                          chip->vendor != NULL ? chip->vendor : "", chip->vendor != NULL ? " " : "",
+                          chip->title != NULL ? chip->title : chip->name, chip->devices_per_chip,
                           chip->devices_per_chip == 1 ? "" : "s", chip->file);
   print_fields (chip, out);
   g_string_append_c (out, '\n');
@@ -445,13 +459,17 @@ pod_chip_defaults_print (const PodChip *chip, GString *out)
       g_autofree char *host = format_extent (chip->host_extent);
       g_autofree char *pod = format_extent (chip->pod_extent);
 
-      g_string_append_printf (out, ", hosts of %s chips, pods of %s, slices joined by a DCN without oversubscription\n", host, pod);
+      g_string_append_printf (
+          out, ", hosts of %s chips, pods of %s, slices joined by a DCN without oversubscription\n",
+          host, pod);
       return;
     }
   g_string_append_printf (out,
-                          ", nodes of %u chips in hosts of %u, rails=%u, %u or more levels of switches of %u ports beyond one unit, "
+                          ", nodes of %u chips in hosts of %u, rails=%u, %u or more levels of "
+                          "switches of %u ports beyond one unit, "
                           "oversub=1\n",
-                          chip->scale_up_chips, chip->chips_per_host, pod_chip_default_rails (chip, chip->scale_up_chips), chip->tree_levels,
+                          chip->scale_up_chips, chip->chips_per_host,
+                          pod_chip_default_rails (chip, chip->scale_up_chips), chip->tree_levels,
                           chip->switch_radix);
 }
 
@@ -474,7 +492,8 @@ set_fact (const PodChip *chip, const Fact *fact, JsonObject *root)
 
   if (fact->kind == FACT_EXTENT)
     {
-      const unsigned *extent = (const unsigned *) (const void *) ((const char *) chip + fact->offset);
+      const unsigned *extent
+          = (const unsigned *) (const void *) ((const char *) chip + fact->offset);
       JsonArray *array = pod_result_get_array (root, path);
 
       for (unsigned axis = 0; chip->family == POD_FAMILY_TPU && axis < chip->torus_dims; axis++)
@@ -498,7 +517,8 @@ set_sizes (const PodChip *chip, JsonObject *root)
   unsigned n_neighbours = is_tpu ? 2 * chip->torus_dims : chip->scale_up_chips - 1;
 
   pod_result_set_int (root, "chip.pod_chips", (int64_t) pod_chip_full_size (chip));
-  pod_result_set_int (root, "chip.cores_per_host", (int64_t) chip->chips_per_host * chip->cores_per_chip);
+  pod_result_set_int (root, "chip.cores_per_host",
+                      (int64_t) chip->chips_per_host * chip->cores_per_chip);
   pod_result_set_int (root, "chip.neighbours", n_neighbours);
   if (is_tpu && chip->wrap_rule == POD_WRAP_CUBES && chip->cube_extent > 0)
     {
@@ -527,7 +547,8 @@ set_defaults (const PodChip *chip, JsonObject *root)
 void
 pod_chip_facts_set (const PodChip *chip, JsonObject *root)
 {
-  static const char *const families[] = { [POD_FAMILY_TPU] = "tpu", [POD_FAMILY_SWITCH] = "switch", [POD_FAMILY_MESH] = "mesh" };
+  static const char *const families[]
+      = { [POD_FAMILY_TPU] = "tpu", [POD_FAMILY_SWITCH] = "switch", [POD_FAMILY_MESH] = "mesh" };
   PodChipFieldInfo info;
   JsonArray *sources;
 

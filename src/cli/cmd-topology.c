@@ -40,10 +40,14 @@ is_stdout (const char *file)
   return g_strcmp0 (file, "-") == 0;
 }
 
+/* Names of chips are read in any case. */
 static bool
-contains (GPtrArray *names, const char *name)
+is_chip (const char *text)
 {
-  return g_ptr_array_find_with_equal_func (names, name, g_str_equal, NULL);
+  g_autoptr (GPtrArray) chips = pod_chip_names ();
+  g_autofree char *lower = g_ascii_strdown (text, -1);
+
+  return g_ptr_array_find_with_equal_func (chips, lower, g_str_equal, NULL);
 }
 
 /* ---- files ---- */
@@ -153,11 +157,14 @@ add_chip_row (PodTable *table, const PodChip *chip)
   g_autofree char *size = g_strdup_printf ("%.0f", pod_chip_full_size (chip));
   g_autofree char *devices = g_strdup_printf ("%u", chip->devices_per_chip);
   g_autofree char *host = g_strdup_printf ("%u", chip->chips_per_host);
-  g_autofree char *rails = is_tpu ? g_strdup ("") : g_strdup_printf ("%u", pod_chip_default_rails (chip, chip->scale_up_chips));
+  g_autofree char *rails
+      = is_tpu ? g_strdup ("")
+               : g_strdup_printf ("%u", pod_chip_default_rails (chip, chip->scale_up_chips));
   g_autofree char *levels = is_tpu ? g_strdup ("") : g_strdup_printf ("%u", chip->tree_levels);
   g_autofree char *radix = is_tpu ? g_strdup ("") : g_strdup_printf ("%u", chip->switch_radix);
-  const char *const cells[]
-      = { chip->name, peak_per_s, hbm, hbm_rate, devices, family_shape (chip), link_rate, size, host, nic, is_tpu ? "" : "1", rails, levels, radix };
+  const char *const cells[] = { chip->name,          peak_per_s, hbm,    hbm_rate, devices,
+                                family_shape (chip), link_rate,  size,   host,     nic,
+                                is_tpu ? "" : "1",   rails,      levels, radix };
 
   pod_table_add_row (table, cells);
 }
@@ -166,7 +173,9 @@ add_chip_row (PodTable *table, const PodChip *chip)
 static bool
 print_chips (GPtrArray *names, GError **error)
 {
-  static const char *const columns[] = { "chip", ">bf16", ">HBM", ">HBM rate", ">devices", "inside", ">link", ">pod", ">host", ">nic", ">oversub", ">rails", ">levels", ">radix", NULL };
+  static const char *const columns[]
+      = { "chip",  ">bf16", ">HBM",     ">HBM rate", ">devices", "inside", ">link", ">pod",
+          ">host", ">nic",  ">oversub", ">rails",    ">levels",  ">radix", NULL };
   g_autoptr (PodTable) table = pod_table_new (columns);
   g_autofree char *text = NULL;
 
@@ -180,9 +189,12 @@ print_chips (GPtrArray *names, GError **error)
     }
   text = pod_table_to_text (table);
   printf ("%s\n", text);
-  puts ("devices: what software sees of one chip. link: one ICI link, or all scale-up links of a chip; one direction. pod: chips of the");
-  puts ("largest slice, or of a scale-up domain. host: chips of one. nic, oversub, rails, levels, radix: defaults of CHIP:SHAPE, where a");
-  puts ("tree has at least that many levels once it outgrows the switches of one unit. podsim topology CHIP shows all, with sources.\n");
+  puts ("devices: what software sees of one chip. link: one ICI link, or all scale-up links of a "
+        "chip; one direction. pod: chips of the");
+  puts ("largest slice, or of a scale-up domain. host: chips of one. nic, oversub, rails, levels, "
+        "radix: defaults of CHIP:SHAPE, where a");
+  puts ("tree has at least that many levels once it outgrows the switches of one unit. podsim "
+        "topology CHIP shows all, with sources.\n");
   return true;
 }
 
@@ -204,7 +216,8 @@ print_systems (GPtrArray *names, GError **error)
         return false;
       read_caption (name, &caption);
       size = g_strdup_printf ("%u", topology->n_chips);
-      pod_table_add_row (table, (const char *[]){ name, size, topology->chip->name, caption.title != NULL ? caption.title : "" });
+      pod_table_add_row (table, (const char *[]){ name, size, topology->chip->name,
+                                                  caption.title != NULL ? caption.title : "" });
     }
   text = pod_table_to_text (table);
   fputs (text, stdout);
@@ -229,11 +242,14 @@ list_all (const Outputs *outputs, GError **error)
 
   if (outputs->svg != NULL || outputs->convert != NULL)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--%s: of which machine? podsim topology T --%s FILE", outputs->svg != NULL ? "svg" : "convert",
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                   "--%s: of which machine? podsim topology T --%s FILE",
+                   outputs->svg != NULL ? "svg" : "convert",
                    outputs->svg != NULL ? "svg" : "convert");
       return false;
     }
-  if (!is_stdout (outputs->json) && (!print_chips (chips, error) || !print_systems (systems, error)))
+  if (!is_stdout (outputs->json)
+      && (!print_chips (chips, error) || !print_systems (systems, error)))
     return false;
   if (outputs->json == NULL)
     return true;
@@ -250,7 +266,8 @@ static void
 append_lines (GString *out, const char *label, const GPtrArray *lines)
 {
   for (guint i = 0; i < lines->len; i++)
-    g_string_append_printf (out, "%s: %s\n", label, (const char *) g_ptr_array_index ((GPtrArray *) lines, i));
+    g_string_append_printf (out, "%s: %s\n", label,
+                            (const char *) g_ptr_array_index ((GPtrArray *) lines, i));
 }
 
 static bool
@@ -263,7 +280,8 @@ convert (const PodTopology *topology, const char *file, GError **error)
   else if (g_str_has_suffix (file, ".dot"))
     text = pod_report_topology_dot (topology, error);
   else
-    g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--convert: '%s' ends neither in .xml nor in .dot", file);
+    g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                 "--convert: '%s' ends neither in .xml nor in .dot", file);
   return text != NULL && pod_output_save (file, text, error);
 }
 
@@ -276,7 +294,8 @@ save_svg (const PodTopology *topology, const char *file, GError **error)
 }
 
 static void
-print_all (const PodTopology *topology, const PodChip *chip, const Caption *caption, const GPtrArray *assumptions)
+print_all (const PodTopology *topology, const PodChip *chip, const Caption *caption,
+           const GPtrArray *assumptions)
 {
   g_autoptr (GString) out = g_string_new (NULL);
 
@@ -293,7 +312,8 @@ print_all (const PodTopology *topology, const PodChip *chip, const Caption *capt
 }
 
 static bool
-write_json (const PodTopology *topology, const PodChip *chip, const Caption *caption, GPtrArray *assumptions, const char *file, GError **error)
+write_json (const PodTopology *topology, const PodChip *chip, const Caption *caption,
+            GPtrArray *assumptions, const char *file, GError **error)
 {
   g_autoptr (JsonObject) root = json_object_new ();
 
@@ -316,7 +336,8 @@ apply_chip_sets (PodChip *chip, const PodScenario *scenario, GPtrArray *assumpti
 
       if (!g_str_has_prefix (text, "chip.") || pair[1] == NULL)
         {
-          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--set %s: a chip has chip.FIELD=VALUE only", text);
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                       "--set %s: a chip has chip.FIELD=VALUE only", text);
           return false;
         }
       if (!pod_chip_set (chip, pair[0] + strlen ("chip."), pair[1], error))
@@ -340,8 +361,12 @@ describe_chip (const PodScenario *scenario, const Outputs *outputs, GError **err
     return false;
   if (outputs->svg != NULL || outputs->convert != NULL)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "'%s' is a chip, not a machine: write %s:SHAPE, such as %s:%s", chip->name, chip->name, chip->name,
-                   chip->family != POD_FAMILY_TPU ? "8x4" : chip->torus_dims == 2 ? "4x4" : "4x4x4");
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                   "'%s' is a chip, not a machine: write %s:SHAPE, such as %s:%s", chip->name,
+                   chip->name, chip->name,
+                   chip->family != POD_FAMILY_TPU ? "8x4"
+                   : chip->torus_dims == 2        ? "4x4"
+                                                  : "4x4x4");
       return false;
     }
   if (!is_stdout (outputs->json))
@@ -359,7 +384,8 @@ check_sets (const PodScenario *scenario, GError **error)
 
       if (g_str_has_prefix (text, "model."))
         {
-          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--set %s: a machine has chip.FIELD=VALUE and topology.FIELD=VALUE", text);
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                       "--set %s: a machine has chip.FIELD=VALUE and topology.FIELD=VALUE", text);
           return false;
         }
     }
@@ -386,7 +412,8 @@ describe_machine (const PodScenario *scenario, const Outputs *outputs, GError **
     return false;
   if (outputs->convert != NULL && !convert (topology, outputs->convert, error))
     return false;
-  return outputs->json == NULL || write_json (topology, topology->chip, &caption, assumptions, outputs->json, error);
+  return outputs->json == NULL
+         || write_json (topology, topology->chip, &caption, assumptions, outputs->json, error);
 }
 
 /* ---- the command ---- */
@@ -395,25 +422,25 @@ describe_machine (const PodScenario *scenario, const Outputs *outputs, GError **
 static bool
 choose (PodScenario *scenario, const Outputs *outputs, const char *rest, GError **error)
 {
-  g_autoptr (GPtrArray) chips = pod_chip_names ();
-
   if (rest != NULL && scenario->topology != NULL)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--topology: '%s' and '%s' are two machines", scenario->topology, rest);
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                   "--topology: '%s' and '%s' are two machines", scenario->topology, rest);
       return false;
     }
   if (rest != NULL && !pod_scenario_set (scenario, "topology", rest, error))
     return false;
   if (outputs->check != NULL && scenario->topology != NULL)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--check: takes a file and nothing else, got '%s' too", scenario->topology);
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                   "--check: takes a file and nothing else, got '%s' too", scenario->topology);
       return false;
     }
   if (outputs->check != NULL)
     return check_file (outputs->check, error);
   if (scenario->topology == NULL)
     return list_all (outputs, error);
-  if (contains (chips, scenario->topology))
+  if (is_chip (scenario->topology))
     return describe_chip (scenario, outputs, error);
   return describe_machine (scenario, outputs, error);
 }
@@ -426,17 +453,23 @@ pod_cmd_topology (int argc, char **argv)
   g_autoptr (GError) error = NULL;
   g_auto (Outputs) outputs = { 0 };
   const GOptionEntry entries[] = {
-    { "json", 0, 0, G_OPTION_ARG_FILENAME, &outputs.json, "every number as JSON (- is stdout)", "FILE" },
-    { "check", 0, 0, G_OPTION_ARG_FILENAME, &outputs.check, "only loads a machine or chip file and says ok, or what is wrong", "FILE" },
-    { "svg", 0, 0, G_OPTION_ARG_FILENAME, &outputs.svg, "a picture of the machine (- is stdout)", "FILE" },
-    { "convert", 0, 0, G_OPTION_ARG_FILENAME, &outputs.convert, "the machine as our XML or for Graphviz", "FILE.xml|FILE.dot" },
+    { "json", 0, 0, G_OPTION_ARG_FILENAME, &outputs.json, "every number as JSON (- is stdout)",
+      "FILE" },
+    { "check", 0, 0, G_OPTION_ARG_FILENAME, &outputs.check,
+      "only loads a machine or chip file and says ok, or what is wrong", "FILE" },
+    { "svg", 0, 0, G_OPTION_ARG_FILENAME, &outputs.svg, "a picture of the machine (- is stdout)",
+      "FILE" },
+    { "convert", 0, 0, G_OPTION_ARG_FILENAME, &outputs.convert,
+      "the machine as our XML or for Graphviz", "FILE.xml|FILE.dot" },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
   };
   g_autoptr (GOptionContext) context = g_option_context_new ("[T] - what a machine is");
   int status;
 
-  g_option_context_set_summary (context, "T is a file, a name in topologies/, a shape such as tpu-v5p:4x4x8 or h100:8x128, or a chip;\n"
-                                         "without one, chips and machines are listed with the defaults of shapes.");
+  g_option_context_set_summary (
+      context, "T is a file, a name in topologies/, a shape such as tpu-v5p:4x4x8 or h100:8x128, "
+               "or a chip;\n"
+               "without one, chips and machines are listed with the defaults of shapes.");
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, pod_cli_scenario_group (scenario, names));
   if (!pod_cli_parse (context, &argc, &argv, 1, &status))

@@ -56,7 +56,7 @@ pod_cmd_diff (int argc, char **argv)
   const GOptionEntry entries[] = {
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &json_file, "the differences as JSON (- is stdout)",
       "FILE" },
-    { NULL },
+    { .long_name = NULL },
   };
   g_autoptr (GOptionContext) context
       = g_option_context_new ("A.json B.json - what changed between two results of podsim run");

@@ -8,111 +8,6 @@
 
 /* Facts of a machine: size, links, switches, bisection, diameter. */
 
-const char *
-pod_link_kind_name (PodLinkKind kind)
-{
-  static const char *const names[] = {
-    [POD_LINK_ICI] = "ici", [POD_LINK_DIE] = "die",   [POD_LINK_SCALE_UP] = "scale_up",
-    [POD_LINK_NIC] = "nic", [POD_LINK_TREE] = "tree", [POD_LINK_EXPLICIT] = "explicit",
-  };
-
-  return names[kind];
-}
-
-/* ---- links ---- */
-
-static void
-add_class (GArray *classes, PodLinkKind kind, unsigned n_links, const PodLink *link)
-{
-  PodLinkClass added
-      = { .kind = kind, .level = -1, .n_links = n_links, .bytes_per_s = link->bytes_per_s, .latency_ps = link->latency_ps };
-
-  if (n_links > 0)
-    g_array_append_val (classes, added);
-}
-
-/* Links of one kind are alike; @first is the id of one that exists. */
-static void
-add_kind (const PodTopology *topology, GArray *classes, PodLinkKind kind, uint32_t first)
-{
-  unsigned n_links = pod_topology_count_links (topology, kind);
-  PodLink link;
-
-  if (n_links == 0)
-    return;
-  pod_topology_link (topology, first, &link);
-  add_class (classes, kind, n_links, &link);
-}
-
-/* A line of chips has ids for links beyond its ends, so the first id may be none. */
-static void
-add_ici (const PodTopology *topology, GArray *classes)
-{
-  PodLink link = { .bytes_per_s = topology->chip->ici_bytes_per_s, .latency_ps = topology->chip->ici_hop_ps };
-
-  add_class (classes, POD_LINK_ICI, pod_topology_count_links (topology, POD_LINK_ICI), &link);
-}
-
-static void
-add_tree_levels (const PodTopology *topology, GArray *classes)
-{
-  for (unsigned level = 0; level < topology->n_levels; level++)
-    {
-      PodLinkClass added = { .kind = POD_LINK_TREE,
-                             .level = (int) level,
-                             .n_links = 2 * topology->level[level].n_groups,
-                             .bytes_per_s = topology->level[level].up_bytes_per_s,
-                             .latency_ps = topology->level[level].hop_ps };
-
-      if (added.bytes_per_s.nominal > 0)
-        g_array_append_val (classes, added);
-    }
-}
-
-static bool
-is_same_class (const PodLinkClass *of, const PodLink *link)
-{
-  const PodRated *a = &of->bytes_per_s, *b = &link->bytes_per_s;
-
-  return !(a->nominal < b->nominal) && !(a->nominal > b->nominal) && !(a->book < b->book) && !(a->book > b->book)
-         && of->latency_ps == link->latency_ps;
-}
-
-static void
-add_explicit (const PodTopology *topology, GArray *classes)
-{
-  for (unsigned i = 0; i < topology->n_links; i++)
-    {
-      const PodLink *link = &topology->links[i];
-      guint found = 0;
-
-      while (found < classes->len && !is_same_class (&g_array_index (classes, PodLinkClass, found), link))
-        found++;
-      if (found < classes->len)
-        g_array_index (classes, PodLinkClass, found).n_links++;
-      else
-        add_class (classes, POD_LINK_EXPLICIT, 1, link);
-    }
-}
-
-GArray *
-pod_machine_links (const PodTopology *topology)
-{
-  GArray *classes = g_array_new (FALSE, FALSE, sizeof (PodLinkClass));
-
-  if (topology->fabric == POD_FABRIC_GRAPH)
-    {
-      add_explicit (topology, classes);
-      return classes;
-    }
-  add_ici (topology, classes);
-  add_kind (topology, classes, POD_LINK_DIE, topology->first_die_link);
-  add_kind (topology, classes, POD_LINK_SCALE_UP, 0);
-  add_kind (topology, classes, POD_LINK_NIC, topology->first_nic_link);
-  add_tree_levels (topology, classes);
-  return classes;
-}
-
 static unsigned
 count_all_links (const GArray *classes)
 {
@@ -131,9 +26,11 @@ count_switches (const PodTopology *topology)
 
   if (topology->fabric == POD_FABRIC_GRAPH)
     return topology->n_vertices - topology->n_devices;
-  if (topology->fabric == POD_FABRIC_SWITCHED && !topology->is_full_mesh && topology->chips_per_node > 1)
+  if (topology->fabric == POD_FABRIC_SWITCHED && !topology->is_full_mesh
+      && topology->chips_per_node > 1)
     n_switches = topology->n_nodes * topology->chip->scale_up_switches;
-  for (unsigned level = 0; level < topology->n_levels && topology->fabric == POD_FABRIC_SWITCHED; level++)
+  for (unsigned level = 0; level < topology->n_levels && topology->fabric == POD_FABRIC_SWITCHED;
+       level++)
     n_switches += topology->level[level].n_switches;
   return n_switches;
 }
@@ -165,7 +62,8 @@ append_wraps (const PodTopology *topology, GString *out)
 
   for (unsigned axis = 0; axis < topology->n_dims; axis++)
     if (topology->wraps[axis])
-      g_string_append_printf (out, "%s%c", n_wraps++ == 0 ? "; wraps around along " : ", ", "xyz"[axis]);
+      g_string_append_printf (out, "%s%c", n_wraps++ == 0 ? "; wraps around along " : ", ",
+                              "xyz"[axis]);
   if (n_wraps == 0)
     g_string_append (out, "; no axis wraps around");
   if (n_wraps > 0 && n_wraps < topology->n_dims)
@@ -178,9 +76,14 @@ append_torus (const PodTopology *topology, GString *out)
   g_autofree char *extent = format_extent (topology->extent, topology->n_dims);
 
   if (topology->n_slices > 1)
-    g_string_append_printf (out, "%u slices, joined by a data-centre network, each ", topology->n_slices);
-  g_string_append_printf (out, "%s%s of %s chips", topology->is_twisted ? "a twisted torus" : "an ICI torus",
-                          topology->wraps[0] || topology->wraps[1] || topology->wraps[2] ? "" : " without wrap links (a mesh)", extent);
+    g_string_append_printf (out, "%u slices, joined by a data-centre network, each ",
+                            topology->n_slices);
+  g_string_append_printf (out, "%s%s of %s chips",
+                          topology->is_twisted ? "a twisted torus" : "an ICI torus",
+                          topology->wraps[0] || topology->wraps[1] || topology->wraps[2]
+                              ? ""
+                              : " without wrap links (a mesh)",
+                          extent);
   append_wraps (topology, out);
 }
 
@@ -189,12 +92,15 @@ append_switched (const PodTopology *topology, GString *out)
 {
   if (topology->n_nodes > 1)
     g_string_append_printf (out, "%u nodes, each ", topology->n_nodes);
-  g_string_append_printf (out, "%u chip%s", topology->chips_per_node, topology->chips_per_node == 1 ? "" : "s");
+  g_string_append_printf (out, "%u chip%s", topology->chips_per_node,
+                          topology->chips_per_node == 1 ? "" : "s");
   if (topology->chips_per_node > 1)
     g_string_append (out, topology->is_full_mesh ? " in a full mesh" : " behind one switch domain");
   if (topology->n_levels > 0)
-    g_string_append_printf (out, "; a fat tree of %u level%s, %u rail%s%s", topology->n_levels, topology->n_levels == 1 ? "" : "s", topology->n_rails,
-                            topology->n_rails == 1 ? "" : "s", topology->has_separate_rails ? " that no switch joins" : "");
+    g_string_append_printf (out, "; a fat tree of %u level%s, %u rail%s%s", topology->n_levels,
+                            topology->n_levels == 1 ? "" : "s", topology->n_rails,
+                            topology->n_rails == 1 ? "" : "s",
+                            topology->has_separate_rails ? " that no switch joins" : "");
 }
 
 static void
@@ -209,7 +115,8 @@ append_shape (const PodTopology *topology, GString *out)
       append_switched (topology, out);
       break;
     case POD_FABRIC_GRAPH:
-      g_string_append_printf (out, "an explicit graph of %u devices in %u island%s", topology->n_devices, topology->n_nodes,
+      g_string_append_printf (out, "an explicit graph of %u devices in %u island%s",
+                              topology->n_devices, topology->n_nodes,
                               topology->n_nodes == 1 ? "" : "s");
       break;
     }
@@ -256,7 +163,8 @@ format_decimal_bytes (double value)
 }
 
 static void
-add_rated (PodTable *table, const char *what, double nominal, double book, char *(*format) (double value))
+add_rated (PodTable *table, const char *what, double nominal, double book,
+           char *(*format) (double value))
 {
   g_autofree char *text = format (nominal);
   g_autofree char *remark = book_remark (nominal, book, format);
@@ -279,7 +187,9 @@ size_remark (const PodTopology *topology)
     return g_strdup ("");
   if (ratio < 1)
     return g_strdup_printf ("a %s is %.3g %% of a full %s of %.0f", part, ratio * 100, whole, full);
-  return g_strdup_printf (ratio > 1 ? "a %s is more than a full %s of %.0f" : "a %s is a full %s of %.0f", part, whole, full);
+  return g_strdup_printf (ratio > 1 ? "a %s is more than a full %s of %.0f"
+                                    : "a %s is a full %s of %.0f",
+                          part, whole, full);
 }
 
 /* Returns: (transfer full) */
@@ -291,7 +201,8 @@ host_remark (const PodTopology *topology)
   if (topology->fabric == POD_FABRIC_GRAPH)
     return g_strdup ("one an island");
   if (topology->fabric == POD_FABRIC_SWITCHED)
-    return g_strdup_printf ("of %u chips", MIN (topology->chip->chips_per_host, topology->chips_per_node));
+    return g_strdup_printf ("of %u chips",
+                            MIN (topology->chip->chips_per_host, topology->chips_per_node));
   block = format_extent (topology->host_extent, topology->n_dims);
   return g_strdup_printf ("of %s chips", block);
 }
@@ -312,13 +223,19 @@ print_sizes (const PodTopology *topology, unsigned n_links, GString *out)
   add_count (table, "devices", topology->n_devices, chip->devices_per_chip > 1 ? "two a chip" : "");
   add_count (table, "cores", (uint64_t) topology->n_chips * chip->cores_per_chip, "");
   add_count (table, "hosts", topology->n_hosts, hosts);
-  add_count (table, "switches", count_switches (topology), topology->fabric == POD_FABRIC_TORUS && topology->n_slices > 1 ? "those of the DCN are not described" : "");
+  add_count (table, "switches", count_switches (topology),
+             topology->fabric == POD_FABRIC_TORUS && topology->n_slices > 1
+                 ? "those of the DCN are not described"
+                 : "");
   add_count (table, "links", n_links, "each one direction");
-  add_rated (table, "bisection", pod_topology_bisection (topology, false), pod_topology_bisection (topology, true), pod_format_bytes_per_s);
+  add_rated (table, "bisection", pod_topology_bisection (topology, false),
+             pod_topology_bisection (topology, true), pod_format_bytes_per_s);
   add_count (table, "diameter", pod_topology_diameter (topology), "links of the longest route");
   add_rated (table, "bf16 peak", n_chips * peak->nominal, n_chips * peak->book, format_flops_per_s);
-  add_rated (table, "HBM", n_chips * chip->hbm_bytes.nominal, n_chips * chip->hbm_bytes.book, format_decimal_bytes);
-  add_rated (table, "HBM rate", n_chips * chip->hbm_bytes_per_s.nominal, n_chips * chip->hbm_bytes_per_s.book, pod_format_bytes_per_s);
+  add_rated (table, "HBM", n_chips * chip->hbm_bytes.nominal, n_chips * chip->hbm_bytes.book,
+             format_decimal_bytes);
+  add_rated (table, "HBM rate", n_chips * chip->hbm_bytes_per_s.nominal,
+             n_chips * chip->hbm_bytes_per_s.book, pod_format_bytes_per_s);
   text = pod_table_to_text (table);
   g_string_append (out, text);
 }
@@ -333,9 +250,12 @@ ends_of (const PodTopology *topology, const PodLinkClass *links)
     case POD_LINK_DIE:
       return "between the two devices of a chip";
     case POD_LINK_SCALE_UP:
-      return topology->is_full_mesh ? "between two chips of a node" : "between a chip and its scale-up switches";
+      return topology->is_full_mesh ? "between two chips of a node"
+                                    : "between a chip and its scale-up switches";
     case POD_LINK_NIC:
-      return topology->fabric == POD_FABRIC_TORUS ? "between a chip's share of its host's NICs and the DCN" : "between a chip's NIC and its leaf switch";
+      return topology->fabric == POD_FABRIC_TORUS
+                 ? "between a chip's share of its host's NICs and the DCN"
+                 : "between a chip's NIC and its leaf switch";
     case POD_LINK_TREE:
       return links->level == 0 ? "all uplinks of one leaf" : "all uplinks of one group of switches";
     case POD_LINK_EXPLICIT:
@@ -347,7 +267,8 @@ ends_of (const PodTopology *topology, const PodLinkClass *links)
 static void
 print_links (const PodTopology *topology, const GArray *classes, GString *out)
 {
-  static const char *const columns[] = { "links", ">number", ">one direction", ">book", ">latency", "", NULL };
+  static const char *const columns[]
+      = { "links", ">number", ">one direction", ">book", ">latency", "", NULL };
   g_autoptr (PodTable) table = pod_table_new (columns);
   g_autofree char *text = NULL;
 
@@ -357,8 +278,10 @@ print_links (const PodTopology *topology, const GArray *classes, GString *out)
       g_autofree char *count = g_strdup_printf ("%u", links->n_links);
       g_autofree char *rate = pod_format_bytes_per_s (links->bytes_per_s.nominal);
       g_autofree char *book = pod_format_bytes_per_s (links->bytes_per_s.book);
-      g_autofree char *latency = pod_format_seconds ((double) links->latency_ps / (double) POD_PS_PER_S);
-      const char *const cells[] = { pod_link_kind_name (links->kind), count, rate, book, latency, ends_of (topology, links) };
+      g_autofree char *latency
+          = pod_format_seconds ((double) links->latency_ps / (double) POD_PS_PER_S);
+      const char *const cells[] = { pod_link_kind_name (links->kind), count, rate, book, latency,
+                                    ends_of (topology, links) };
 
       pod_table_add_row (table, cells);
     }
@@ -366,24 +289,39 @@ print_links (const PodTopology *topology, const GArray *classes, GString *out)
   g_string_append (out, text);
 }
 
-/* The tree of a switched machine; the DCN of slices is one core without a level worth a line, unless it is thinned. */
+/* The tree of a switched machine; the DCN of slices is one core without a level worth a line,
+ * unless it is thinned. */
 static void
 print_levels (const PodTopology *topology, GString *out)
 {
-  static const char *const columns[] = { "level", ">switches", ">groups", ">nodes under one", ">devices under one", ">oversubscription", ">uplink of one", NULL };
+  static const char *const columns[] = { "level",
+                                         ">switches",
+                                         ">groups",
+                                         ">nodes under one",
+                                         ">devices under one",
+                                         ">oversubscription",
+                                         ">uplink of one",
+                                         NULL };
   g_autoptr (PodTable) table = pod_table_new (columns);
   g_autofree char *text = NULL;
 
   for (unsigned level = 0; level < topology->n_levels; level++)
     {
       bool is_top = level + 1 == topology->n_levels;
-      g_autofree char *name = g_strdup_printf ("%u %s", level, is_top && level > 0 ? "top" : level == 0 ? "leaves" : "spines");
+      g_autofree char *name = g_strdup_printf ("%u %s", level,
+                                               is_top && level > 0 ? "top"
+                                               : level == 0        ? "leaves"
+                                                                   : "spines");
       g_autofree char *switches = g_strdup_printf ("%u", topology->level[level].n_switches);
       g_autofree char *groups = g_strdup_printf ("%u", topology->level[level].n_groups);
       g_autofree char *span = g_strdup_printf ("%u", topology->level[level].span_nodes);
       g_autofree char *devices = g_strdup_printf ("%u", topology->level[level].devices_below);
-      g_autofree char *ratio = is_top ? g_strdup ("") : g_strdup_printf ("%.4g:1", topology->level[level].oversubscription);
-      g_autofree char *uplink = is_top ? g_strdup ("") : pod_format_bytes_per_s (topology->level[level].up_bytes_per_s.nominal);
+      g_autofree char *ratio
+          = is_top ? g_strdup ("")
+                   : g_strdup_printf ("%.4g:1", topology->level[level].oversubscription);
+      g_autofree char *uplink
+          = is_top ? g_strdup ("")
+                   : pod_format_bytes_per_s (topology->level[level].up_bytes_per_s.nominal);
       const char *const cells[] = { name, switches, groups, span, devices, ratio, uplink };
 
       pod_table_add_row (table, cells);
@@ -393,11 +331,13 @@ print_levels (const PodTopology *topology, GString *out)
 }
 
 void
-pod_machine_facts_print (const PodTopology *topology, const char *title, const char *source, GString *out)
+pod_machine_facts_print (const PodTopology *topology, const char *title, const char *source,
+                         GString *out)
 {
   g_autoptr (GArray) classes = pod_machine_links (topology);
 
-  g_string_append_printf (out, "%s%s%s\n", topology->name, title != NULL ? ": " : "", title != NULL ? title : "");
+  g_string_append_printf (out, "%s%s%s\n", topology->name, title != NULL ? ": " : "",
+                          title != NULL ? title : "");
   append_shape (topology, out);
   if (source != NULL)
     g_string_append_printf (out, "source: %s\n", source);
@@ -427,7 +367,8 @@ set_link_classes (const GArray *classes, JsonObject *root)
       pod_result_set_int (object, "links", links->n_links);
       pod_result_set_double (object, "bytes_per_s", links->bytes_per_s.nominal);
       pod_result_set_double (object, "book_bytes_per_s", links->bytes_per_s.book);
-      pod_result_set_double (object, "latency_s", (double) links->latency_ps / (double) POD_PS_PER_S);
+      pod_result_set_double (object, "latency_s",
+                             (double) links->latency_ps / (double) POD_PS_PER_S);
       json_array_add_object_element (array, object);
     }
 }
@@ -445,10 +386,14 @@ set_levels (const PodTopology *topology, JsonObject *root)
       pod_result_set_int (object, "groups", topology->level[level].n_groups);
       pod_result_set_int (object, "span_nodes", topology->level[level].span_nodes);
       pod_result_set_int (object, "devices_below", topology->level[level].devices_below);
-      pod_result_set_double (object, "oversubscription_ratio", topology->level[level].oversubscription);
-      pod_result_set_double (object, "up_bytes_per_s", topology->level[level].up_bytes_per_s.nominal);
-      pod_result_set_double (object, "book_up_bytes_per_s", topology->level[level].up_bytes_per_s.book);
-      pod_result_set_double (object, "hop_s", (double) topology->level[level].hop_ps / (double) POD_PS_PER_S);
+      pod_result_set_double (object, "oversubscription_ratio",
+                             topology->level[level].oversubscription);
+      pod_result_set_double (object, "up_bytes_per_s",
+                             topology->level[level].up_bytes_per_s.nominal);
+      pod_result_set_double (object, "book_up_bytes_per_s",
+                             topology->level[level].up_bytes_per_s.book);
+      pod_result_set_double (object, "hop_s",
+                             (double) topology->level[level].hop_ps / (double) POD_PS_PER_S);
       json_array_add_object_element (array, object);
     }
 }
@@ -484,7 +429,8 @@ set_counts (const PodTopology *topology, unsigned n_links, JsonObject *root)
 {
   pod_result_set_int (root, "topology.chips", topology->n_chips);
   pod_result_set_int (root, "topology.devices", topology->n_devices);
-  pod_result_set_int (root, "topology.cores", (int64_t) topology->n_chips * topology->chip->cores_per_chip);
+  pod_result_set_int (root, "topology.cores",
+                      (int64_t) topology->n_chips * topology->chip->cores_per_chip);
   pod_result_set_int (root, "topology.hosts", topology->n_hosts);
   pod_result_set_int (root, "topology.nodes", topology->n_nodes);
   pod_result_set_int (root, "topology.chips_per_node", topology->chips_per_node);
@@ -513,15 +459,20 @@ set_totals (const PodTopology *topology, bool is_book, JsonObject *root)
     {
       g_autofree char *path = g_strconcat (prefix, totals[i].key, NULL);
 
-      pod_result_set_double (root, path, topology->n_chips * (is_book ? totals[i].of_chip->book : totals[i].of_chip->nominal));
+      pod_result_set_double (
+          root, path,
+          topology->n_chips * (is_book ? totals[i].of_chip->book : totals[i].of_chip->nominal));
     }
   pod_result_set_double (root, bisection, pod_topology_bisection (topology, is_book));
 }
 
 void
-pod_machine_facts_set (const PodTopology *topology, const char *title, const char *source, JsonObject *root)
+pod_machine_facts_set (const PodTopology *topology, const char *title, const char *source,
+                       JsonObject *root)
 {
-  static const char *const fabrics[] = { [POD_FABRIC_TORUS] = "torus", [POD_FABRIC_SWITCHED] = "switched", [POD_FABRIC_GRAPH] = "graph" };
+  static const char *const fabrics[] = {
+    [POD_FABRIC_TORUS] = "torus", [POD_FABRIC_SWITCHED] = "switched", [POD_FABRIC_GRAPH] = "graph"
+  };
   g_autoptr (GArray) classes = pod_machine_links (topology);
   JsonArray *assumptions;
 

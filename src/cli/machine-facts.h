@@ -10,14 +10,14 @@
 typedef struct
 {
   PodLinkKind kind;
-  int level;       /* of the tree, -1 elsewhere */
+  int level;        /* of the tree, -1 elsewhere */
   unsigned n_links; /* one direction each */
   PodRated bytes_per_s;
   int64_t latency_ps;
 } PodLinkClass;
 
-/* In the order of PodLinkKind, tree levels from the leaves up. Returns: (transfer full) (element-type PodLinkClass). O(links)
- * on graphs, else O(levels). */
+/* In the order of PodLinkKind, tree levels from the leaves up. Returns: (transfer full)
+ * (element-type PodLinkClass). O(links) on graphs, else O(levels). */
 GArray *pod_machine_links (const PodTopology *topology);
 const char *pod_link_kind_name (PodLinkKind kind);
 
@@ -33,6 +33,8 @@ double pod_chip_full_size (const PodChip *chip);
 unsigned pod_chip_default_rails (const PodChip *chip, unsigned chips_per_node);
 
 /* @title, @source: (nullable) as the machine's file has them. */
-void pod_machine_facts_print (const PodTopology *topology, const char *title, const char *source, GString *out);
+void pod_machine_facts_print (const PodTopology *topology, const char *title, const char *source,
+                              GString *out);
 /* Sets topology.* */
-void pod_machine_facts_set (const PodTopology *topology, const char *title, const char *source, JsonObject *root);
+void pod_machine_facts_set (const PodTopology *topology, const char *title, const char *source,
+                            JsonObject *root);

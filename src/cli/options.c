@@ -107,7 +107,9 @@ bool
 pod_cli_parse (GOptionContext *context, int *argc, char ***argv, int max_rest, int *out_status)
 {
   g_autoptr (GError) error = NULL;
+  g_autofree char *name = g_strdup_printf ("podsim %s", (*argv)[0]);
 
+  g_set_prgname (name);
   g_option_context_set_help_enabled (context, FALSE);
   for (int i = 1; i < *argc; i++)
     if (strcmp ((*argv)[i], "--help") == 0 || strcmp ((*argv)[i], "-h") == 0)

@@ -1,12 +1,20 @@
 #include "engine/runner.h"
 
-/* The state of one stream of one rank: 12 bytes. */
+/* The state of one stream of one rank: 16 bytes. */
 typedef struct
 {
-  uint32_t n_ended; /* tasks that have ended on it */
-  uint32_t step;    /* step of its head task; n_steps when done */
+  uint32_t n_ended;    /* tasks that have ended on it */
+  uint32_t step;       /* step of its head task; n_steps when done */
+  uint32_t generation; /* of the end event that counts: older ones are stale */
   bool is_running;
 } Stream;
+
+/* An end event's tag: the stream, and the generation it was made for. */
+static uint64_t
+tag_of (const Stream *stream, unsigned s)
+{
+  return ((uint64_t) stream->generation << 8) | s;
+}
 
 struct PodRunner
 {
@@ -95,7 +103,7 @@ try_stream (PodRunner *runner, const PodClassProgram *program, uint32_t rank, un
       runner->observer.joined (runner->observer.context, &event, now_ps);
       return;
     }
-  pod_event_queue_push (runner->queue, now_ps + task->duration_ps, 1, runner->event_kind, rank, s);
+  pod_event_queue_push (runner->queue, now_ps + task->duration_ps, 1, runner->event_kind, rank, tag_of (stream, s));
   runner->observer.started (runner->observer.context, &event, now_ps, now_ps + task->duration_ps);
 }
 
@@ -151,6 +159,7 @@ pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t s)
   g_assert (stream->is_running);
   describe (program, stream, rank, s, head_task (runner, program, stream, s), s, &event);
   stream->is_running = false;
+  stream->generation++;
   stream->n_ended++;
   skip_steps (runner, program, stream, s);
   runner->n_unfinished -= stream->step >= program->n_steps;
@@ -162,7 +171,20 @@ pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t s)
 void
 pod_runner_handle (PodRunner *runner, const PodEvent *event)
 {
-  pod_runner_complete (runner, event->index, (uint8_t) event->tag);
+  const uint8_t s = (uint8_t) event->tag;
+
+  if (tag_of (runner->streams + (size_t) event->index * runner->n_streams + s, s) == event->tag)
+    pod_runner_complete (runner, event->index, s);
+}
+
+void
+pod_runner_retime (PodRunner *runner, uint32_t rank, uint8_t s, int64_t end_ps)
+{
+  Stream *stream = runner->streams + (size_t) rank * runner->n_streams + s;
+
+  g_assert (stream->is_running);
+  stream->generation++;
+  pod_event_queue_push (runner->queue, end_ps, 1, runner->event_kind, rank, tag_of (stream, s));
 }
 
 uint64_t

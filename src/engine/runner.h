@@ -39,6 +39,8 @@ void pod_runner_begin (PodRunner *runner);
 void pod_runner_handle (PodRunner *runner, const PodEvent *event);
 /* Ends the joint task that runs on this stream, now. O(streams x dependencies). */
 void pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t stream);
+/* Moves the end of the timed task that runs on this stream to @end_ps (>= now): its speed has changed. O(log pending). */
+void pod_runner_retime (PodRunner *runner, uint32_t rank, uint8_t stream, int64_t end_ps);
 /* Streams that still have tasks. 0 = all done; with an empty queue, more is a deadlock. */
 uint64_t pod_runner_n_unfinished (const PodRunner *runner);
 /* What the head task of a stream is (false: the stream is done) and the dependency it waits for (stream, or -1 when it

@@ -9,7 +9,7 @@
 typedef struct
 {
   PodBreakdown breakdown;
-  int64_t compute_end_ps;  /* of the last compute op */
+  int64_t compute_end_ps;  /* up to here compute is accounted for: the end of the last op, or the start of the present one */
   int64_t end_ps;          /* of the last op of any kind */
   uint8_t last_stream;     /* which stream that was */
   int64_t bytes;
@@ -122,20 +122,29 @@ continues (const PodAccountSpan *last, const PodAccountSpan *next)
 }
 
 void
-pod_account_compute (PodAccount *account, uint32_t rank, uint8_t released_by, PodPhase phase, int64_t now_ps, int64_t end_ps)
+pod_account_compute (PodAccount *account, uint32_t rank, uint8_t released_by, int64_t now_ps)
 {
   Rank *r = &account->ranks[rank];
 
   attribute (account, rank, r->compute_end_ps, now_ps, released_by, 0);
-  r->breakdown.compute_ps += end_ps - now_ps;
+  r->compute_end_ps = now_ps;
+}
+
+void
+pod_account_compute_ended (PodAccount *account, uint32_t rank, PodPhase phase, int64_t now_ps)
+{
+  Rank *r = &account->ranks[rank];
+  const int64_t took_ps = now_ps - r->compute_end_ps;
+
+  r->breakdown.compute_ps += took_ps;
   if (phase == POD_PHASE_OPTIMIZER)
-    r->breakdown.optimizer_ps += end_ps - now_ps;
+    r->breakdown.optimizer_ps += took_ps;
   if (phase == POD_PHASE_RECOMPUTE)
-    r->breakdown.recompute_ps += end_ps - now_ps;
-  r->compute_end_ps = end_ps;
-  if (end_ps >= r->end_ps)
+    r->breakdown.recompute_ps += took_ps;
+  r->compute_end_ps = now_ps;
+  if (now_ps >= r->end_ps)
     {
-      r->end_ps = end_ps;
+      r->end_ps = now_ps;
       r->last_stream = POD_STREAM_COMPUTE;
     }
 }

@@ -36,8 +36,10 @@ PodAccount *pod_account_new (const PodProgram *program, uint32_t n_ranks, const 
 void pod_account_free (PodAccount *account);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodAccount, pod_account_free)
 
-/* A compute op runs over [now, end); what stood between it and the last one is attributed by who released it. */
-void pod_account_compute (PodAccount *account, uint32_t rank, uint8_t released_by, PodPhase phase, int64_t now_ps, int64_t end_ps);
+/* A compute op begins now; what stood between it and the last one is attributed by who released it. */
+void pod_account_compute (PodAccount *account, uint32_t rank, uint8_t released_by, int64_t now_ps);
+/* It has ended. */
+void pod_account_compute_ended (PodAccount *account, uint32_t rank, PodPhase phase, int64_t now_ps);
 /* A collective or transfer has ended on this rank. */
 void pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span);
 /* Buffers of an op appear (at its start) or vanish (at its end). Returns true when the rank's memory changed. */

@@ -28,6 +28,8 @@ void pod_recorder_free (PodRecorder *recorder);
 bool pod_recorder_has (const PodRecorder *recorder, uint32_t rank);
 /* A task begins to be there (arrive), released by the newest span of a stream. */
 void pod_recorder_arrive (PodRecorder *recorder, const PodTaskEvent *event, int64_t now_ps);
+/* When the task that is there arrived (0 when the rank is not recorded). */
+int64_t pod_recorder_arrived (const PodRecorder *recorder, const PodTaskEvent *event);
 /* It ended; @start_ps is when it (or its bytes) began to move. Returns the span, POD_NO_SPAN when not recorded. */
 uint32_t pod_recorder_end (PodRecorder *recorder, const PodTaskEvent *event, int64_t start_ps, int64_t end_ps);
 void pod_recorder_flow (PodRecorder *recorder, uint32_t from_span, uint32_t to_span);

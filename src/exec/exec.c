@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "exec/contention.h"
 #include "exec/exec-private.h"
 
 /* Kinds of events on the queue. */
@@ -43,6 +44,8 @@ typedef struct
   PodNetwork *network;
   PodAccount *account;
   PodRecorder *recorder;
+  PodContention *contention; /* (nullable) */
+  PodShare *share_of_use;
   Meeting *meetings;
   uint32_t *first_meeting;  /* by communicator */
   int64_t end_ps;
@@ -169,7 +172,11 @@ start_meeting (Exec *exec, Meeting *meeting, int64_t now_ps)
 
   meeting->start_ps = now_ps;
   for (uint32_t i = 0; i < meeting->n_arrived; i++)
-    apply_effects (exec, &meeting->events[i], false, now_ps);
+    {
+      apply_effects (exec, &meeting->events[i], false, now_ps);
+      if (exec->contention != NULL)
+        pod_contention_take (exec->contention, meeting->events[i].rank, exec->share_of_use[u], now_ps);
+    }
   if (exec->request->fidelity == POD_FIDELITY_BOOK)
     pod_network_start (exec->network, NULL, 0, 0, g_array_index (exec->routes->use_book_ps, int64_t, u), 0, tag);
   else
@@ -245,6 +252,8 @@ on_transfer_done (void *context, uint32_t tag)
                               .is_pipeline = op_of (exec, &events[i])->collective == POD_SEND };
 
       pod_account_comm (exec->account, events[i].rank, &span);
+      if (exec->contention != NULL)
+        pod_contention_give_back (exec->contention, events[i].rank, exec->share_of_use[exec->routes->use_of_op[events[i].op]], now_ps);
     }
   meeting->n_arrived = 0; /* its members may come for the next one from within complete */
   for (uint32_t i = 0; i < n; i++)
@@ -256,17 +265,26 @@ on_started (void *context, const PodTaskEvent *event, int64_t now_ps, int64_t en
 {
   Exec *exec = context;
 
-  pod_account_compute (exec->account, event->rank, event->released_by, op_of (exec, event)->phase, now_ps, end_ps);
+  pod_account_compute (exec->account, event->rank, event->released_by, now_ps);
   pod_recorder_arrive (exec->recorder, event, now_ps);
   apply_effects (exec, event, false, now_ps);
-  pod_recorder_end (exec->recorder, event, now_ps, end_ps);
+  if (exec->contention != NULL)
+    pod_contention_compute (exec->contention, event->rank, event->stream, op_of (exec, event)->kernel, now_ps, end_ps);
 }
 
 static void
 on_ended (void *context, const PodTaskEvent *event, int64_t now_ps)
 {
   Exec *exec = context;
+  const PodOp *op = op_of (exec, event);
 
+  if (op->kind == POD_OP_COMPUTE)
+    {
+      pod_recorder_end (exec->recorder, event, pod_recorder_arrived (exec->recorder, event), now_ps);
+      pod_account_compute_ended (exec->account, event->rank, op->phase, now_ps);
+      if (exec->contention != NULL)
+        pod_contention_compute_ended (exec->contention, event->rank);
+    }
   apply_effects (exec, event, true, now_ps);
   exec->end_ps = MAX (exec->end_ps, now_ps);
 }
@@ -442,9 +460,32 @@ collect (Exec *exec, GArray *kernels)
   return result;
 }
 
+/* What each collective takes of the devices that run it: cores as its library does, HBM bandwidth by the bytes it reads and
+ * writes over the time it takes alone. Nothing at fidelity book. */
+static void
+make_contention (Exec *exec, const GArray *kernels)
+{
+  const PodChip *chip = exec->request->topology->chip;
+
+  if (exec->request->fidelity == POD_FIDELITY_BOOK)
+    return;
+  exec->share_of_use = g_new0 (PodShare, exec->routes->uses->len + 1);
+  for (guint u = 0; u < exec->routes->uses->len; u++)
+    {
+      const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, u);
+      const PodPlan *plan = g_array_index (exec->routes->routes, PodRoute, g_array_index (exec->routes->use_routes, uint32_t, u)).plans[0];
+      const double hbm = use->alone_s > 0 ? (double) use->bytes * plan->hbm_bytes_ratio / use->alone_s / pod_chip_hbm_rate (chip, false) : 0;
+
+      exec->share_of_use[u] = (PodShare){ .hbm = (uint32_t) (MIN (hbm, 1) * POD_SHARE_ONE) };
+    }
+  exec->contention = pod_contention_new (exec->runner, exec->fold->n_ranks, kernels);
+}
+
 static void
 exec_clear (Exec *exec)
 {
+  pod_contention_free (exec->contention);
+  g_free (exec->share_of_use);
   if (exec->meetings != NULL)
     for (uint32_t i = 0; i < exec->first_meeting[exec->fold->n_comms]; i++)
       {
@@ -485,6 +526,7 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   exec.recorder = pod_recorder_new (request, exec.fold);
   exec.runner = pod_runner_new (exec.queue, EVENT_TASK, exec.graph, exec.fold->n_ranks, exec.fold->class_of, &observer);
   make_meetings (&exec);
+  make_contention (&exec, kernels);
   if (!run_events (&exec, error))
     return NULL;
   return collect (&exec, kernels);

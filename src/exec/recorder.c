@@ -141,6 +141,12 @@ pod_recorder_arrive (PodRecorder *recorder, const PodTaskEvent *event, int64_t n
       = (Open){ .arrive_ps = now_ps, .released_by = recorder->last_span[lane_of (recorder, event->rank, event->released_by)] };
 }
 
+int64_t
+pod_recorder_arrived (const PodRecorder *recorder, const PodTaskEvent *event)
+{
+  return pod_recorder_has (recorder, event->rank) ? recorder->open[lane_of (recorder, event->rank, event->stream)].arrive_ps : 0;
+}
+
 uint32_t
 pod_recorder_end (PodRecorder *recorder, const PodTaskEvent *event, int64_t start_ps, int64_t end_ps)
 {

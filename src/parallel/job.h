@@ -29,6 +29,7 @@ typedef struct
   PodOptimizer optimizer;
   PodRecompute recompute;
   unsigned prefetch;            /* FSDP gathers this many units ahead; 0 = not overlapped */
+  bool is_tp_overlapped;        /* collective matmul: tp's gathers and reductions in pieces behind their matmuls */
   bool is_dp_overlapped;        /* gradient reductions behind backward compute */
   bool is_causal;
 } PodJob;

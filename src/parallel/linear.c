@@ -122,26 +122,77 @@ reduce_value (PodPass *pass, const PodShardedMatmul *comm, const char *name, uin
     }
 }
 
+/* A local product [tokens, k] x [k, n] of what flows with a weight. */
+typedef struct
+{
+  const char *name;
+  uint64_t n;
+  uint64_t k;
+  PodShardedMatmul comm;
+  bool is_reduced;
+} Product;
+
+/* Collective matmul (Wang et al., ASPLOS 2023): the gather comes in pieces, each multiplied while the next is on its way; partial
+ * sums leave in pieces while the next is computed. As many pieces as tensor ranks, at most this. */
+#define MAX_PIECES 8
+
+static double
+n_pieces (const PodPass *pass, const Product *product)
+{
+  const PodEmitter *emitter = pass->emitter;
+  const bool is_split = (product->comm.gather_lhs & emitter->tp_axes && pass->gathered == POD_NO_OP)
+                        || (product->is_reduced && product->comm.reduce_scatter & emitter->tp_axes);
+
+  return is_split && emitter->job->is_tp_overlapped ? MIN (emitter->job->layout.degree[POD_AXIS_TP], MAX_PIECES) : 1;
+}
+
+static uint32_t
+multiply (PodPass *pass, const Product *product)
+{
+  PodEmitter *emitter = pass->emitter;
+  const double pieces = n_pieces (pass, product);
+  const bool gathers = product->comm.gather_lhs & emitter->tp_axes && pass->gathered == POD_NO_OP;
+  const bool scatters = product->is_reduced && product->comm.reduce_scatter & emitter->tp_axes;
+  const double in_bytes = emitter->tokens * (double) product->k * emitter->element_bytes;
+  const double out_bytes = emitter->tokens * (double) product->n * emitter->element_bytes;
+  const uint32_t source = pass->value;
+  g_autofree char *gather_name = g_strdup_printf ("%s all-gather", product->name);
+  g_autofree char *scatter_name = g_strdup_printf ("%s reduce-scatter", product->name);
+  uint32_t reduced = POD_NO_OP;
+  uint32_t op = POD_NO_OP;
+
+  if (gathers && pieces == 1)
+    gather_value (pass, product->name, product->k);
+  for (unsigned i = 0; i < pieces; i++)
+    {
+      uint32_t arrived = pieces == 1 || !gathers ? pass->gathered : POD_NO_OP;
+
+      if (gathers && pieces > 1 && i > 0) /* the first piece is this rank's own */
+        arrived = pass->gathered = tp_collective (pass, gather_name, POD_ALL_GATHER, in_bytes / (pieces - 1), source);
+      pass->value = source;
+      op = matmul (pass, product->name, emitter->tokens / pieces, product->n, product->k, pod_dtype_bytes (emitter->job->dtype), emitter->element_bytes);
+      pod_builder_depend (&emitter->builder, op, arrived);
+      if (product->comm.gather_rhs & emitter->fsdp_axes)
+        pod_builder_depend (&emitter->builder, op, pass->weights);
+      pass->value = op;
+      if (scatters && pieces > 1 && i < pieces - 1) /* the last piece is this rank's own */
+        reduced = tp_collective (pass, scatter_name, POD_REDUCE_SCATTER, out_bytes / (pieces - 1), op);
+    }
+  if (pieces > 1 && scatters)
+    pass->value = reduced;
+  else if (product->is_reduced)
+    reduce_value (pass, &product->comm, product->name, product->n);
+  return op;
+}
+
 void
 pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
 {
-  PodEmitter *emitter = pass->emitter;
-  PodBuilder *builder = &emitter->builder;
-  Shardings s = shardings_of (emitter, linear);
-  PodShardedMatmul comm = derive (&s.x, &s.w, &s.y);
-  double weight_bytes = pod_dtype_bytes (emitter->job->dtype);
-  uint32_t op;
+  Shardings s = shardings_of (pass->emitter, linear);
+  Product product = { .name = linear->name, .n = linear->out, .k = linear->in, .comm = derive (&s.x, &s.w, &s.y), .is_reduced = is_reduced };
 
-  if (comm.gather_lhs & emitter->tp_axes)
-    gather_value (pass, linear->name, linear->in);
-  op = matmul (pass, linear->name, emitter->tokens, linear->out, linear->in, weight_bytes, emitter->element_bytes);
-  pod_builder_depend (builder, op, pass->gathered);
-  if (comm.gather_rhs & emitter->fsdp_axes)
-    pod_builder_depend (builder, op, pass->weights);
-  pass->value = op;
+  multiply (pass, &product);
   pass->gathered = POD_NO_OP;
-  if (is_reduced)
-    reduce_value (pass, &comm, linear->name, linear->out);
 }
 
 void
@@ -152,39 +203,26 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   Shardings s = shardings_of (emitter, linear);
   PodSharding wt = pod_sharding_transpose (&s.w);
   PodSharding xt = pod_sharding_transpose (&s.x);
-  PodShardedMatmul input = derive (&s.y, &wt, &s.x);    /* dX = dY . W^T */
   PodShardedMatmul weight = derive (&xt, &s.y, &s.grad); /* dW = X^T . dY */
-  double weight_bytes = pod_dtype_bytes (emitter->job->dtype);
   g_autofree char *dx_name = g_strdup_printf ("%s dX", linear->name);
   g_autofree char *dw_name = g_strdup_printf ("%s dW", linear->name);
   g_autofree char *gather_name = g_strdup_printf ("%s input all-gather", linear->name);
+  Product product = { .name = dx_name, .n = linear->in, .k = linear->out, .comm = derive (&s.y, &wt, &s.x), .is_reduced = is_reduced }; /* dX = dY . W^T */
   uint32_t saved = POD_NO_OP;
+  uint32_t value;
   uint32_t dx;
   uint32_t dw;
 
   pass->grad_scatter |= weight.reduce_scatter & ~emitter->tp_axes;
   pass->grad_all_reduce |= weight.all_reduce & ~emitter->tp_axes;
-  if ((input.gather_lhs | weight.gather_rhs) & emitter->tp_axes)
-    gather_value (pass, dx_name, linear->out);
   if (weight.gather_lhs & emitter->tp_axes)
     saved = tp_collective (pass, gather_name, POD_ALL_GATHER, emitter->tokens * (double) linear->in * emitter->element_bytes, pass->value);
-  dx = matmul (pass, dx_name, emitter->tokens, linear->in, linear->out, weight_bytes, emitter->element_bytes);
-  pod_builder_depend (builder, dx, pass->gathered);
-  if (input.gather_rhs & emitter->fsdp_axes)
-    pod_builder_depend (builder, dx, pass->weights);
-  pass->value = dx;
-  if (is_reduced)
-    reduce_value (pass, &input, dx_name, linear->in);
-  {
-    uint32_t value = pass->value;
-    uint32_t gathered = pass->gathered;
-
-    pass->value = dx; /* the weight's gradient waits for no reduction of the input's */
-    dw = matmul (pass, dw_name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, emitter->element_bytes,
-                 pod_dtype_bytes (emitter->job->grad_dtype));
-    pod_builder_depend (builder, dw, saved);
-    pod_builder_depend (builder, dw, gathered);
-    pass->value = value;
-    pass->gathered = POD_NO_OP;
-  }
+  dx = multiply (pass, &product);
+  value = pass->value;
+  pass->value = dx; /* the weight's gradient waits for no reduction of the input's */
+  dw = matmul (pass, dw_name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, emitter->element_bytes, pod_dtype_bytes (emitter->job->grad_dtype));
+  pod_builder_depend (builder, dw, saved);
+  pod_builder_depend (builder, dw, pass->gathered);
+  pass->value = value;
+  pass->gathered = POD_NO_OP;
 }

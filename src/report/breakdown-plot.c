@@ -76,7 +76,7 @@ pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **erro
   g_autofree char *title = pod_report_title (result);
   g_autofree char *time = pod_format_seconds (step_s);
   g_autofree char *scale = pod_format_double (1 / unit.size);
-  g_autofree char *right = pod_format_double (step_s / unit.size * 1.25);
+  g_autofree char *right = pod_format_double (step_s > 0 ? step_s / unit.size * 1.25 : 1);
   g_autoptr (GString) script = g_string_new (NULL);
   g_autofree char *data = NULL;
 

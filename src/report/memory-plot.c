@@ -150,7 +150,7 @@ append_curves (GString *script, JsonObject *result, const PodTimeline *timeline,
   const double capacity = pod_report_number (result, "memory.capacity_bytes");
   const double reserved = pod_report_number (result, "memory.reserved_bytes");
   g_autofree char *scale = pod_format_double (1 / unit.size);
-  g_autofree char *right = pod_format_double (end_s / unit.size);
+  g_autofree char *right = pod_format_double (end_s > 0 ? end_s / unit.size : 1);
 
   g_string_append_printf (script, "set xlabel '%s'\nset xrange [0:%s]\nplot ", unit.name, right);
   for (unsigned i = 0; i < n_curves; i++)

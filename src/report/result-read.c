@@ -92,7 +92,7 @@ pod_report_grouped (double count)
 
   if (!(fabs (count) < 1e9))
     return pod_format_count (count);
-  digits = pod_report_fixed (fabs (round (count)), 0);
+  digits = pod_report_fixed (fabs (count), 0);
   n = strlen (digits);
   text = g_string_new (count <= -0.5 ? "-" : "");
   for (size_t i = 0; i < n; i++)

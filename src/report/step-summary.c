@@ -253,11 +253,11 @@ append_training (GString *out, JsonObject *result)
   const double energy_kwh = pod_report_number (result, "train.energy_kwh");
   g_autofree char *tokens = pod_format_count (pod_report_number (result, "train.tokens"));
   g_autofree char *days = pod_report_fixed (pod_report_number (result, "train.days"), 1);
-  g_autofree char *hours = pod_format_count (pod_report_number (result, "train.chip_hours"));
-  g_autofree char *cost = pod_format_count (cost_usd);
+  g_autofree char *hours = pod_report_grouped (pod_report_number (result, "train.chip_hours"));
+  g_autofree char *cost = pod_report_grouped (cost_usd);
   g_autofree char *price
       = pod_report_fixed (pod_report_number (result, "train.usd_per_chip_hour"), 2);
-  g_autofree char *energy = pod_format_count (energy_kwh);
+  g_autofree char *energy = pod_report_grouped (energy_kwh);
   g_autofree char *percent = pod_format_double (availability * 100);
 
   if (pod_report_object (result, "train") == NULL)

@@ -70,12 +70,12 @@ append_slice (GString *out, const PodSvgPanel *panel, const PodSvgRow *row, cons
   g_autofree char *words = g_markup_printf_escaped ("%s, %s", op->name, time);
 
   if (waited > 0.5)
-    pod_svg_append_rect (out, "wait", arrive, row->y + row->height / 4.0, waited,
-                         row->height / 2.0);
+    pod_svg_append_rect (
+        out, "wait", (PodSvgBox){ arrive, row->y + row->height / 4.0, waited, row->height / 2.0 });
   if (to < from)
     return;
   g_string_append_printf (out, "<g><title>%s</title>", words);
-  pod_svg_append_rect (out, class, from, row->y, to - from - gap, row->height);
+  pod_svg_append_rect (out, class, (PodSvgBox){ from, row->y, to - from - gap, row->height });
   append_label (out, pod_report_without_layer (op->name), (from + to) / 2,
                 row->y + row->height / 2.0 + 3.5, to - from);
   g_string_append (out, "</g>\n");

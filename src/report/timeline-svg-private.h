@@ -18,6 +18,14 @@ typedef struct
   int height;
 } PodSvgRow;
 
+typedef struct
+{
+  double x;
+  double y;
+  double width;
+  double height;
+} PodSvgBox;
+
 /* A stretch of time of some lanes. */
 typedef struct
 {
@@ -36,8 +44,7 @@ PodSvgRow *pod_svg_row_of (const PodSvgPanel *panel, uint32_t lane);
 
 void pod_svg_append_px (GString *out, double px);
 void pod_svg_append_text (GString *out, const char *class, double x, double y, const char *text);
-void pod_svg_append_rect (GString *out, const char *class, double x, double y, double width,
-                          double height);
+void pod_svg_append_rect (GString *out, const char *class, PodSvgBox box);
 
 /* What happened: a slice each, with its name; or a colour for each column of pixels, so that
  * millions of slices cost no more than the picture's width. O(spans). */

@@ -11,7 +11,8 @@
 
 enum
 {
-  MAX_ROWS = 40, /* of the whole step, so that the picture stays one page */
+  MAX_ROWS = 40,     /* of the whole step, so that the picture stays one page */
+  MAX_SLICES = 2000, /* of a layer: more are too thin to be told apart */
 };
 
 static const struct
@@ -56,17 +57,16 @@ pod_svg_append_text (GString *out, const char *class, double x, double y, const 
 }
 
 void
-pod_svg_append_rect (GString *out, const char *class, double x, double y, double width,
-                     double height)
+pod_svg_append_rect (GString *out, const char *class, PodSvgBox box)
 {
   g_string_append_printf (out, "<rect class=\"%s\" x=\"", class);
-  pod_svg_append_px (out, x);
+  pod_svg_append_px (out, box.x);
   g_string_append (out, "\" y=\"");
-  pod_svg_append_px (out, y);
+  pod_svg_append_px (out, box.y);
   g_string_append (out, "\" width=\"");
-  pod_svg_append_px (out, MAX (width, 0.1));
+  pod_svg_append_px (out, MAX (box.width, 0.1));
   g_string_append (out, "\" height=\"");
-  pod_svg_append_px (out, height);
+  pod_svg_append_px (out, box.height);
   g_string_append (out, "\"/>\n");
 }
 
@@ -152,7 +152,8 @@ append_lanes (GString *out, const PodSvgPanel *panel, const PodTimeline *timelin
         pod_svg_append_text (out, "rank", POD_SVG_LEFT, row->y - 6,
                              g_array_index (timeline->ranks, PodTimelineRank, rank).name);
       named = rank;
-      pod_svg_append_rect (out, "lane", POD_SVG_LEFT, row->y, POD_SVG_PLOT, row->height);
+      pod_svg_append_rect (out, "lane",
+                           (PodSvgBox){ POD_SVG_LEFT, row->y, POD_SVG_PLOT, row->height });
       pod_svg_append_text (out, "name", POD_SVG_LEFT - 8, row->y + row->height / 2.0 + 4,
                            timeline->stream_names[row->lane % timeline->n_streams]);
     }
@@ -178,13 +179,13 @@ append_axis (GString *out, PodSvgPanel *panel)
   const int n_decimals = (int) CLAMP (-floor (log10 (step) + 1e-9), 0, 9);
   const int y = panel->bottom + 3;
 
-  pod_svg_append_rect (out, "axis", POD_SVG_LEFT, y, POD_SVG_PLOT, 1);
+  pod_svg_append_rect (out, "axis", (PodSvgBox){ POD_SVG_LEFT, y, POD_SVG_PLOT, 1 });
   for (double at = ceil (from_ms / step); at * step <= to_ms * (1 + 1e-12); at++)
     {
       const double x = POD_SVG_LEFT + (at * step - from_ms) / range * POD_SVG_PLOT;
       g_autofree char *digits = pod_report_fixed (at * step, (unsigned) n_decimals);
 
-      pod_svg_append_rect (out, "axis", x - 0.5, y, 1, 5);
+      pod_svg_append_rect (out, "axis", (PodSvgBox){ x - 0.5, y, 1, 5 });
       pod_svg_append_text (out, "tick", x, y + 18, digits);
     }
   pod_svg_append_text (out, "name", POD_SVG_LEFT - 32, y + 18, "ms");
@@ -212,7 +213,7 @@ append_head (GString *out, const char *title, int height)
     g_string_append_printf (out, ".c%u { fill: %s }\n.c%u { fill: %s }\n", 2 * c,
                             categories[c].colour, 2 * c + 1, categories[c].other);
   g_string_append (out, "</style>\n");
-  pod_svg_append_rect (out, "page", 0, 0, POD_SVG_WIDTH, height);
+  pod_svg_append_rect (out, "page", (PodSvgBox){ 0, 0, POD_SVG_WIDTH, height });
   pod_svg_append_text (out, "title", 16, 26, title);
 }
 
@@ -232,13 +233,13 @@ append_legend (GString *out, const PodTimeline *timeline, bool has_waits)
       {
         g_autofree char *class = g_strdup_printf ("c%u", 2 * c);
 
-        pod_svg_append_rect (out, class, x, 40, 12, 12);
+        pod_svg_append_rect (out, class, (PodSvgBox){ x, 40, 12, 12 });
         pod_svg_append_text (out, "key", x + 17, 50, categories[c].name);
         x += 40 + 7 * (int) strlen (categories[c].name);
       }
   if (!has_waits)
     return;
-  pod_svg_append_rect (out, "wait", x, 40, 12, 12);
+  pod_svg_append_rect (out, "wait", (PodSvgBox){ x, 40, 12, 12 });
   pod_svg_append_text (out, "key", x + 17, 50, "waiting for peers");
 }
 
@@ -302,6 +303,21 @@ panel_end (PodSvgPanel *panel, GString *out, int *y)
   g_array_unref (panel->rows);
 }
 
+static unsigned
+count_slices (const PodSvgPanel *panel, const PodTimeline *timeline)
+{
+  unsigned n_slices = 0;
+
+  for (guint i = 0; i < timeline->spans->len; i++)
+    {
+      const PodSpan *span = &g_array_index (timeline->spans, PodSpan, i);
+
+      n_slices += span->lane < timeline->n_streams && span->end_ps >= panel->from_ps
+                  && span->arrive_ps <= panel->to_ps;
+    }
+  return n_slices;
+}
+
 /* One layer close to: @y moves below it. The band in the first panel shows where it is. */
 static void
 append_layer (GString *out, const PodTimeline *timeline, bool is_backward, int *y)
@@ -314,7 +330,10 @@ append_layer (GString *out, const PodTimeline *timeline, bool is_backward, int *
     return;
   title = g_strdup_printf ("layer %d, %s", layer, is_backward ? "backward" : "forward");
   panel_begin (&panel, out, timeline, title);
-  pod_svg_append_slices (out, &panel, timeline);
+  if (count_slices (&panel, timeline) <= MAX_SLICES)
+    pod_svg_append_slices (out, &panel, timeline);
+  else
+    pod_svg_append_columns (out, &panel, timeline);
   panel_end (&panel, out, y);
 }
 
@@ -334,9 +353,11 @@ append_step (GString *out, const PodTimeline *timeline, int *y)
       int64_t to_ps;
 
       if (find_layer (timeline, is_backward, &layer, &from_ps, &to_ps))
-        pod_svg_append_rect (out, "band", pod_svg_x_of (&panel, from_ps), panel.top + 12,
-                             MAX (pod_svg_x_of (&panel, to_ps) - pod_svg_x_of (&panel, from_ps), 2),
-                             panel.bottom - panel.top - 12);
+        pod_svg_append_rect (
+            out, "band",
+            (PodSvgBox){ pod_svg_x_of (&panel, from_ps), panel.top + 12,
+                         MAX (pod_svg_x_of (&panel, to_ps) - pod_svg_x_of (&panel, from_ps), 2),
+                         panel.bottom - panel.top - 12 });
     }
   panel_end (&panel, out, y);
 }

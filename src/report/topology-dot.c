@@ -3,7 +3,8 @@
 #include "base/error.h"
 #include "base/units.h"
 
-/* Graphviz output of a machine. Only the interface of topology.h is used, so that all fabrics come out alike. */
+/* Graphviz output of a machine. Only the interface of topology.h is used, so that all fabrics come
+ * out alike. */
 
 enum
 {
@@ -100,8 +101,10 @@ pair_key (const PodLink *link)
 static void
 append_links (const PodTopology *topology, GString *out)
 {
-  g_autoptr (GHashTable) forward = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
-  g_autoptr (GHashTable) backward = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  g_autoptr (GHashTable) forward
+      = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  g_autoptr (GHashTable) backward
+      = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
 
   for (uint32_t id = 0; id < topology->n_links; id++)
     {
@@ -144,13 +147,18 @@ pod_report_topology_dot (const PodTopology *topology, GError **error)
 
   if (topology->n_vertices > MAX_VERTICES)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_LIMIT, "a drawing of %u devices and switches is more than Graphviz lays out: at most %d", topology->n_vertices,
-                   MAX_VERTICES);
+      g_set_error (
+          error, POD_ERROR, POD_ERROR_LIMIT,
+          "a drawing of %u devices and switches is more than Graphviz lays out: at most %d",
+          topology->n_vertices, MAX_VERTICES);
       return NULL;
     }
   name = g_strescape (topology->name, NULL);
   out = g_string_new (NULL);
-  g_string_append_printf (out, "digraph \"%s\" {\n  node [shape=circle, fixedsize=true, width=0.5, fontsize=10];\n  edge [fontsize=8];\n", name);
+  g_string_append_printf (out,
+                          "digraph \"%s\" {\n  node [shape=circle, fixedsize=true, width=0.5, "
+                          "fontsize=10];\n  edge [fontsize=8];\n",
+                          name);
   append_devices (topology, out);
   append_switches (topology, out);
   append_links (topology, out);

@@ -2,7 +2,8 @@
 
 #include "base/units.h"
 
-/* An explicit graph: its islands in a row, each a box of devices, and its switches in a row above them. */
+/* An explicit graph: its islands in a row, each a box of devices, and its switches in a row above
+ * them. */
 
 enum
 {
@@ -18,7 +19,7 @@ typedef struct
 {
   PodCanvas *canvas;
   const PodTopology *topology;
-  PodPoint *at;   /* of each vertex */
+  PodPoint *at; /* of each vertex */
   bool *is_shown;
   int width;
 } Drawing;
@@ -28,11 +29,12 @@ device_at (int left, int columns, int slot)
 {
   int row = slot / columns;
 
-  return pod_point (left + 6 + PITCH / 2 + slot % columns * PITCH + row * PITCH / 2, 6 + PITCH / 2 + row * PITCH);
+  return pod_point (left + 6 + PITCH / 2 + slot % columns * PITCH + row * PITCH / 2,
+                    6 + PITCH / 2 + row * PITCH);
 }
 
-/* Devices of one island in a row, or in two where the second stands in the gaps of the first, so that no link passes behind a
- * device. Returns: the island's width */
+/* Devices of one island in a row, or in two where the second stands in the gaps of the first, so
+ * that no link passes behind a device. Returns: the island's width */
 static int
 place_island (Drawing *drawing, unsigned island, int left)
 {
@@ -58,8 +60,8 @@ place_island (Drawing *drawing, unsigned island, int left)
     }
   if (shown.gap_slot >= 0)
     pod_canvas_text (drawing->canvas, "dots", device_at (left, columns, shown.gap_slot), "…");
-  pod_canvas_text (drawing->canvas, "", pod_point (left + width / 2, n_rows * PITCH + 30), "island %u: %u device%s", island, members->len,
-                   members->len == 1 ? "" : "s");
+  pod_canvas_text (drawing->canvas, "", pod_point (left + width / 2, n_rows * PITCH + 30),
+                   "island %u: %u device%s", island, members->len, members->len == 1 ? "" : "s");
   return width;
 }
 
@@ -76,10 +78,13 @@ place_switches (Drawing *drawing)
       uint32_t vertex = topology->n_devices + shown.index[i];
 
       drawing->is_shown[vertex] = true;
-      drawing->at[vertex] = pod_point ((2 * shown.slot[i] + 1) * drawing->width / (2 * shown.n_slots), SWITCH_Y);
+      drawing->at[vertex]
+          = pod_point ((2 * shown.slot[i] + 1) * drawing->width / (2 * shown.n_slots), SWITCH_Y);
     }
   if (shown.gap_slot >= 0)
-    pod_canvas_text (drawing->canvas, "dots", pod_point ((2 * shown.gap_slot + 1) * drawing->width / (2 * shown.n_slots), SWITCH_Y), "…");
+    pod_canvas_text (
+        drawing->canvas, "dots",
+        pod_point ((2 * shown.gap_slot + 1) * drawing->width / (2 * shown.n_slots), SWITCH_Y), "…");
 }
 
 /* A line a pair of vertices; links between switches say their rate. */
@@ -96,12 +101,14 @@ draw_links (const Drawing *drawing)
       bool is_trunk = link->from >= topology->n_devices && link->to >= topology->n_devices;
       g_autofree char *rate = pod_format_bytes_per_s (link->bytes_per_s.nominal);
 
-      if (!drawing->is_shown[link->from] || !drawing->is_shown[link->to] || (link->from > link->to && link->sign < 0))
+      if (!drawing->is_shown[link->from] || !drawing->is_shown[link->to]
+          || (link->from > link->to && link->sign < 0))
         continue;
       n_drawn++;
       pod_canvas_line (drawing->canvas, is_trunk ? "link" : "up", from, to);
       if (is_trunk && link->from < link->to)
-        pod_canvas_text (drawing->canvas, "small", pod_point ((from.x + to.x) / 2, (from.y + to.y) / 2 - 6), "%s", rate);
+        pod_canvas_text (drawing->canvas, "small",
+                         pod_point ((from.x + to.x) / 2, (from.y + to.y) / 2 - 6), "%s", rate);
     }
 }
 
@@ -122,8 +129,10 @@ draw_vertices (const Drawing *drawing)
           pod_canvas_text (drawing->canvas, "on", pod_point (at.x, at.y + 3), "%u", vertex);
           continue;
         }
-      pod_canvas_box (drawing->canvas, "switch", (PodBox){ at.x - SWITCH_WIDTH / 2, at.y - 12, SWITCH_WIDTH, 24 });
-      pod_canvas_text (drawing->canvas, "on", pod_point (at.x, at.y + 3), "switch %u", vertex - topology->n_devices);
+      pod_canvas_box (drawing->canvas, "switch",
+                      (PodBox){ at.x - SWITCH_WIDTH / 2, at.y - 12, SWITCH_WIDTH, 24 });
+      pod_canvas_text (drawing->canvas, "on", pod_point (at.x, at.y + 3), "switch %u",
+                       vertex - topology->n_devices);
     }
 }
 
@@ -141,7 +150,8 @@ pod_draw_graph (PodCanvas *canvas, const PodTopology *topology)
       if (islands.slot[i] == islands.gap_slot + 1 && islands.gap_slot >= 0)
         {
           pod_canvas_text (canvas, "dots", pod_point (drawing.width + 40, PITCH), "…");
-          pod_canvas_text (canvas, "", pod_point (drawing.width + 40, PITCH + 20), "%u more", topology->n_nodes - islands.n);
+          pod_canvas_text (canvas, "", pod_point (drawing.width + 40, PITCH + 20), "%u more",
+                           topology->n_nodes - islands.n);
           drawing.width += 80 + ISLAND_GAP;
         }
       drawing.width += place_island (&drawing, islands.index[i], drawing.width) + ISLAND_GAP;

@@ -4,8 +4,8 @@
 
 #include "base/units.h"
 
-/* A switched machine: nodes in a row, each with its NICs above its chips and its scale-up switches (or the mesh) below them,
- * and over the nodes the levels of the tree, top first. */
+/* A switched machine: nodes in a row, each with its NICs above its chips and its scale-up switches
+ * (or the mesh) below them, and over the nodes the levels of the tree, top first. */
 
 enum
 {
@@ -17,9 +17,9 @@ enum
   NODE_GAP = 34,
   LEVEL_STEP = 86,
   BOX_HEIGHT = 26,
-  SWITCH_DROP = 74,   /* from the chips down to the scale-up switches */
+  SWITCH_DROP = 74, /* from the chips down to the scale-up switches */
   MESH_RADIUS = 84,
-  MAX_SWITCHES = 6,   /* scale-up switches drawn one by one */
+  MAX_SWITCHES = 6, /* scale-up switches drawn one by one */
 };
 
 typedef struct
@@ -43,7 +43,9 @@ nic_at (const Drawing *drawing, int node_slot, int chip_slot)
 {
   int row = drawing->chips.n_slots * CHIP_PITCH;
 
-  return pod_point (node_x (drawing, node_slot) + (drawing->node_width - row + CHIP_PITCH) / 2 + chip_slot * CHIP_PITCH, 30);
+  return pod_point (node_x (drawing, node_slot) + (drawing->node_width - row + CHIP_PITCH) / 2
+                        + chip_slot * CHIP_PITCH,
+                    30);
 }
 
 static bool
@@ -64,9 +66,11 @@ chip_row (const Drawing *drawing)
 static void
 draw_chip_box (PodCanvas *canvas, const PodTopology *topology, PodPoint at, unsigned local)
 {
-  pod_canvas_box (canvas, "chip", (PodBox){ at.x - CHIP_SIZE / 2, at.y - CHIP_SIZE / 2, CHIP_SIZE, CHIP_SIZE });
+  pod_canvas_box (canvas, "chip",
+                  (PodBox){ at.x - CHIP_SIZE / 2, at.y - CHIP_SIZE / 2, CHIP_SIZE, CHIP_SIZE });
   if (topology->chip->devices_per_chip == 2)
-    pod_canvas_line (canvas, "half", pod_point (at.x, at.y - CHIP_SIZE / 2), pod_point (at.x, at.y + CHIP_SIZE / 2));
+    pod_canvas_line (canvas, "half", pod_point (at.x, at.y - CHIP_SIZE / 2),
+                     pod_point (at.x, at.y + CHIP_SIZE / 2));
   pod_canvas_text (canvas, "on", pod_point (at.x, at.y + 3), "%u", local);
 }
 
@@ -76,7 +80,8 @@ draw_nic (const Drawing *drawing, PodPoint nic, PodPoint chip)
   if (!has_nics (drawing))
     return;
   pod_canvas_line (drawing->canvas, "up", nic, chip);
-  pod_canvas_box (drawing->canvas, "nic", (PodBox){ nic.x - NIC_WIDTH / 2, nic.y - NIC_HEIGHT / 2, NIC_WIDTH, NIC_HEIGHT });
+  pod_canvas_box (drawing->canvas, "nic",
+                  (PodBox){ nic.x - NIC_WIDTH / 2, nic.y - NIC_HEIGHT / 2, NIC_WIDTH, NIC_HEIGHT });
 }
 
 /* Dashed around the chips of each host that are drawn, where a node has several. */
@@ -115,17 +120,25 @@ draw_switched_node (const Drawing *drawing, int node_slot)
   pod_shown_init (&switches, n_switches, MAX_SWITCHES, 2, 1);
   for (unsigned s = 0; s < switches.n && drawing->topology->chips_per_node > 1; s++)
     {
-      int x = node_x (drawing, node_slot) + NODE_PAD + (2 * switches.slot[s] + 1) * inner / (2 * switches.n_slots);
+      int x = node_x (drawing, node_slot) + NODE_PAD
+              + (2 * switches.slot[s] + 1) * inner / (2 * switches.n_slots);
       int width = MIN (inner / switches.n_slots - 6, 64);
 
       for (unsigned i = 0; i < chips->n; i++)
-        pod_canvas_line (drawing->canvas, "mesh", pod_point (nic_at (drawing, node_slot, chips->slot[i]).x, chip_y), pod_point (x, switch_y));
-      pod_canvas_box (drawing->canvas, "switch", (PodBox){ x - width / 2, switch_y - 10, width, 20 });
+        pod_canvas_line (drawing->canvas, "mesh",
+                         pod_point (nic_at (drawing, node_slot, chips->slot[i]).x, chip_y),
+                         pod_point (x, switch_y));
+      pod_canvas_box (drawing->canvas, "switch",
+                      (PodBox){ x - width / 2, switch_y - 10, width, 20 });
       if (width >= 36)
         pod_canvas_text (drawing->canvas, "on", pod_point (x, switch_y + 3), "switch");
     }
   if (switches.gap_slot >= 0)
-    pod_canvas_text (drawing->canvas, "dots", pod_point (node_x (drawing, node_slot) + NODE_PAD + (2 * switches.gap_slot + 1) * inner / (2 * switches.n_slots), switch_y + 4), "…");
+    pod_canvas_text (drawing->canvas, "dots",
+                     pod_point (node_x (drawing, node_slot) + NODE_PAD
+                                    + (2 * switches.gap_slot + 1) * inner / (2 * switches.n_slots),
+                                switch_y + 4),
+                     "…");
   for (unsigned i = 0; i < chips->n; i++)
     {
       PodPoint nic = nic_at (drawing, node_slot, chips->slot[i]);
@@ -135,7 +148,8 @@ draw_switched_node (const Drawing *drawing, int node_slot)
       draw_chip_box (drawing->canvas, drawing->topology, chip, chips->index[i]);
     }
   if (chips->gap_slot >= 0)
-    pod_canvas_text (drawing->canvas, "dots", pod_point (nic_at (drawing, node_slot, chips->gap_slot).x, chip_y + 5), "…");
+    pod_canvas_text (drawing->canvas, "dots",
+                     pod_point (nic_at (drawing, node_slot, chips->gap_slot).x, chip_y + 5), "…");
 }
 
 /* Place @i of @n on a circle that starts at the top. */
@@ -144,7 +158,8 @@ on_circle (PodPoint centre, int radius, unsigned i, unsigned n)
 {
   double angle = 2 * G_PI * ((double) i + 0.5) / n - G_PI / 2;
 
-  return pod_point (centre.x + (int) lround (radius * cos (angle)), centre.y + (int) lround (radius * sin (angle)));
+  return pod_point (centre.x + (int) lround (radius * cos (angle)),
+                    centre.y + (int) lround (radius * sin (angle)));
 }
 
 /* Chips on a circle, every pair joined. Left out ones leave their places to the others. */
@@ -152,11 +167,13 @@ static void
 draw_mesh_node (const Drawing *drawing, int node_slot)
 {
   const PodShown *chips = &drawing->chips;
-  PodPoint centre = pod_point (node_x (drawing, node_slot) + drawing->node_width / 2, chip_row (drawing) - 16 + MESH_RADIUS);
+  PodPoint centre = pod_point (node_x (drawing, node_slot) + drawing->node_width / 2,
+                               chip_row (drawing) - 16 + MESH_RADIUS);
 
   for (unsigned i = 0; i < chips->n; i++)
     for (unsigned j = i + 1; j < chips->n; j++)
-      pod_canvas_line (drawing->canvas, "mesh", on_circle (centre, MESH_RADIUS, i, chips->n), on_circle (centre, MESH_RADIUS, j, chips->n));
+      pod_canvas_line (drawing->canvas, "mesh", on_circle (centre, MESH_RADIUS, i, chips->n),
+                       on_circle (centre, MESH_RADIUS, j, chips->n));
   for (unsigned i = 0; i < chips->n; i++)
     {
       PodPoint chip = on_circle (centre, MESH_RADIUS, i, chips->n);
@@ -166,19 +183,24 @@ draw_mesh_node (const Drawing *drawing, int node_slot)
         {
           PodPoint nic = nic_at (drawing, node_slot, chips->slot[i]);
 
-          pod_canvas_box (drawing->canvas, "nic", (PodBox){ nic.x - NIC_WIDTH / 2, nic.y - NIC_HEIGHT / 2, NIC_WIDTH, NIC_HEIGHT });
-          pod_canvas_text (drawing->canvas, "on", pod_point (nic.x, nic.y + 3), "%u", chips->index[i]);
+          pod_canvas_box (
+              drawing->canvas, "nic",
+              (PodBox){ nic.x - NIC_WIDTH / 2, nic.y - NIC_HEIGHT / 2, NIC_WIDTH, NIC_HEIGHT });
+          pod_canvas_text (drawing->canvas, "on", pod_point (nic.x, nic.y + 3), "%u",
+                           chips->index[i]);
         }
       draw_chip_box (drawing->canvas, drawing->topology, chip, chips->index[i]);
     }
   if (chips->gap_slot >= 0)
-    pod_canvas_text (drawing->canvas, "small", pod_point (centre.x, centre.y), "%u more", drawing->topology->chips_per_node - chips->n);
+    pod_canvas_text (drawing->canvas, "small", pod_point (centre.x, centre.y), "%u more",
+                     drawing->topology->chips_per_node - chips->n);
 }
 
 static int
 node_height (const Drawing *drawing)
 {
-  return chip_row (drawing) + (drawing->topology->is_full_mesh ? 2 * MESH_RADIUS : SWITCH_DROP + 22);
+  return chip_row (drawing)
+         + (drawing->topology->is_full_mesh ? 2 * MESH_RADIUS : SWITCH_DROP + 22);
 }
 
 static void
@@ -197,7 +219,8 @@ draw_node (const Drawing *drawing, unsigned i)
         draw_hosts (drawing, slot);
       draw_switched_node (drawing, slot);
     }
-  pod_canvas_text (drawing->canvas, "", pod_point (box.x + box.width / 2, box.y + box.height + 16), "node %u: %u %s", drawing->nodes.index[i], topology->chips_per_node,
+  pod_canvas_text (drawing->canvas, "", pod_point (box.x + box.width / 2, box.y + box.height + 16),
+                   "node %u: %u %s", drawing->nodes.index[i], topology->chips_per_node,
                    topology->chip->title != NULL ? topology->chip->title : topology->chip->name);
 }
 
@@ -257,13 +280,20 @@ add_span (const Drawing *drawing, unsigned level, unsigned span, GArray *groups)
   for (unsigned i = 0; i < rails.n; i++)
     {
       int step = (right - left) / rails.n_slots;
-      Group group = { .level = level, .span = span, .rail = rails.index[i], .width = MIN (step - 6, n_rails > 1 ? 64 : 220) };
+      Group group = { .level = level,
+                      .span = span,
+                      .rail = rails.index[i],
+                      .width = MIN (step - 6, n_rails > 1 ? 64 : 220) };
 
       group.at = pod_point (left + step * rails.slot[i] + step / 2, level_y (level));
       g_array_append_val (groups, group);
     }
   if (rails.gap_slot >= 0)
-    pod_canvas_text (drawing->canvas, "dots", pod_point (left + (2 * rails.gap_slot + 1) * (right - left) / (2 * rails.n_slots), level_y (level) + 6), "…");
+    pod_canvas_text (
+        drawing->canvas, "dots",
+        pod_point (left + (2 * rails.gap_slot + 1) * (right - left) / (2 * rails.n_slots),
+                   level_y (level) + 6),
+        "…");
 }
 
 /* Returns: (transfer full) (element-type Group) */
@@ -299,20 +329,24 @@ draw_downlinks (const Drawing *drawing, const GArray *groups, const Group *group
     {
       for (unsigned i = 0; i < drawing->nodes.n; i++)
         for (unsigned c = 0; c < drawing->chips.n; c++)
-          if (drawing->nodes.index[i] / topology->level[0].span_nodes == group->span && drawing->chips.index[c] % topology->n_rails == group->rail)
+          if (drawing->nodes.index[i] / topology->level[0].span_nodes == group->span
+              && drawing->chips.index[c] % topology->n_rails == group->rail)
             {
               PodPoint nic = nic_at (drawing, drawing->nodes.slot[i], drawing->chips.slot[c]);
 
-              pod_canvas_line (drawing->canvas, "up", group->at, pod_point (nic.x, nic.y - NIC_HEIGHT / 2));
+              pod_canvas_line (drawing->canvas, "up", group->at,
+                               pod_point (nic.x, nic.y - NIC_HEIGHT / 2));
             }
       return;
     }
   for (guint i = 0; i < groups->len; i++)
     {
       const Group *below = &g_array_index (groups, Group, i);
-      unsigned ratio_from = below->span * topology->level[group->level - 1].span_nodes / topology->level[group->level].span_nodes;
+      unsigned ratio_from = below->span * topology->level[group->level - 1].span_nodes
+                            / topology->level[group->level].span_nodes;
 
-      if (below->level + 1 == group->level && ratio_from == group->span && (rails_of (topology, group->level) == 1 || below->rail == group->rail))
+      if (below->level + 1 == group->level && ratio_from == group->span
+          && (rails_of (topology, group->level) == 1 || below->rail == group->rail))
         pod_canvas_line (drawing->canvas, "link", below->at, group->at);
     }
 }
@@ -328,13 +362,20 @@ draw_group (const Drawing *drawing, const Group *group)
   bool is_top = group->level + 1 == topology->n_levels && group->level > 0;
 
   pod_canvas_box (drawing->canvas, classes[group->level],
-                  (PodBox){ group->at.x - group->width / 2, group->at.y - BOX_HEIGHT / 2, group->width, BOX_HEIGHT });
+                  (PodBox){ group->at.x - group->width / 2, group->at.y - BOX_HEIGHT / 2,
+                            group->width, BOX_HEIGHT });
   if (group->level == 0 && n_rails > 1)
-    pod_canvas_text (drawing->canvas, "on", pod_point (group->at.x, group->at.y + 3), group->width >= 40 ? "rail %u" : "%u", group->rail);
+    pod_canvas_text (drawing->canvas, "on", pod_point (group->at.x, group->at.y + 3),
+                     group->width >= 40 ? "rail %u" : "%u", group->rail);
   else if (n_rails > 1)
-    pod_canvas_text (drawing->canvas, "on", pod_point (group->at.x, group->at.y + 3), "%u switch%s", n_real, n_real == 1 ? "" : "es");
+    pod_canvas_text (drawing->canvas, "on", pod_point (group->at.x, group->at.y + 3), "%u switch%s",
+                     n_real, n_real == 1 ? "" : "es");
   else
-    pod_canvas_text (drawing->canvas, "on", pod_point (group->at.x, group->at.y + 3), "%u %s%s", n_real, is_top ? "top switch" : group->level == 0 ? "leaf switch" : "spine switch",
+    pod_canvas_text (drawing->canvas, "on", pod_point (group->at.x, group->at.y + 3), "%u %s%s",
+                     n_real,
+                     is_top              ? "top switch"
+                     : group->level == 0 ? "leaf switch"
+                                         : "spine switch",
                      n_real == 1 ? "" : "es");
 }
 
@@ -347,10 +388,14 @@ draw_level_label (const Drawing *drawing, unsigned level, int x)
   PodPoint at = pod_point (x, level_y (level) - 2);
   g_autofree char *uplink = pod_format_bytes_per_s (topology->level[level].up_bytes_per_s.nominal);
 
-  pod_canvas_text (drawing->canvas, "start", at, "%s: %u switch%s%s", level + 1 == topology->n_levels && level > 0 ? "top" : names[level],
-                   topology->level[level].n_switches, topology->level[level].n_switches == 1 ? "" : "es", topology->has_separate_rails ? ", rails apart" : "");
+  pod_canvas_text (drawing->canvas, "start", at, "%s: %u switch%s%s",
+                   level + 1 == topology->n_levels && level > 0 ? "top" : names[level],
+                   topology->level[level].n_switches,
+                   topology->level[level].n_switches == 1 ? "" : "es",
+                   topology->has_separate_rails ? ", rails apart" : "");
   if (level + 1 < topology->n_levels)
-    pod_canvas_text (drawing->canvas, "small start", pod_point (x, at.y + 14), "%s up from each%s, %.4g:1", uplink, level == 0 ? "" : " group",
+    pod_canvas_text (drawing->canvas, "small start", pod_point (x, at.y + 14),
+                     "%s up from each%s, %.4g:1", uplink, level == 0 ? "" : " group",
                      topology->level[level].oversubscription);
 }
 
@@ -384,7 +429,8 @@ draw_side_labels (const Drawing *drawing)
     {
       pod_topology_link (topology, topology->first_nic_link, &link);
       nic = pod_format_bytes_per_s (link.bytes_per_s.nominal);
-      pod_canvas_text (drawing->canvas, "start", pod_point (right, 34), "NICs: %s a chip one way", nic);
+      pod_canvas_text (drawing->canvas, "start", pod_point (right, 34), "NICs: %s a chip one way",
+                       nic);
     }
   if (topology->chips_per_node < 2)
     return;
@@ -394,11 +440,16 @@ draw_side_labels (const Drawing *drawing)
 
       pod_topology_link (topology, 0, &link);
       pair = pod_format_bytes_per_s (link.bytes_per_s.nominal);
-      pod_canvas_text (drawing->canvas, "start", pod_point (right, chip_row (drawing) - 16 + MESH_RADIUS), "mesh: %s a pair one way", pair);
+      pod_canvas_text (drawing->canvas, "start",
+                       pod_point (right, chip_row (drawing) - 16 + MESH_RADIUS),
+                       "mesh: %s a pair one way", pair);
       return;
     }
-  pod_canvas_text (drawing->canvas, "start", pod_point (right, chip_row (drawing) + 4), "chips: %s one way", scale_up);
-  pod_canvas_text (drawing->canvas, "start", pod_point (right, chip_row (drawing) + SWITCH_DROP + 4), "scale-up: %u switch%s a node", topology->chip->scale_up_switches,
+  pod_canvas_text (drawing->canvas, "start", pod_point (right, chip_row (drawing) + 4),
+                   "chips: %s one way", scale_up);
+  pod_canvas_text (drawing->canvas, "start",
+                   pod_point (right, chip_row (drawing) + SWITCH_DROP + 4),
+                   "scale-up: %u switch%s a node", topology->chip->scale_up_switches,
                    topology->chip->scale_up_switches == 1 ? "" : "es");
 }
 
@@ -409,7 +460,10 @@ pod_draw_switched (PodCanvas *canvas, const PodTopology *topology)
 
   pod_shown_init (&drawing.nodes, topology->n_nodes, 3, 2, 1);
   pod_shown_init (&drawing.chips, topology->chips_per_node, 16, 6, 2);
-  drawing.node_width = MAX (drawing.chips.n_slots * CHIP_PITCH, topology->is_full_mesh ? 2 * MESH_RADIUS + 2 * CHIP_SIZE : 4 * CHIP_PITCH) + 2 * NODE_PAD;
+  drawing.node_width
+      = MAX (drawing.chips.n_slots * CHIP_PITCH,
+             topology->is_full_mesh ? 2 * MESH_RADIUS + 2 * CHIP_SIZE : 4 * CHIP_PITCH)
+        + 2 * NODE_PAD;
   for (unsigned i = 0; i < drawing.nodes.n; i++)
     draw_node (&drawing, i);
   draw_tree (&drawing);
@@ -418,7 +472,8 @@ pod_draw_switched (PodCanvas *canvas, const PodTopology *topology)
       int x = node_x (&drawing, drawing.nodes.gap_slot) + drawing.node_width / 2;
 
       pod_canvas_text (canvas, "dots", pod_point (x, node_height (&drawing) / 2), "…");
-      pod_canvas_text (canvas, "", pod_point (x, node_height (&drawing) / 2 + 20), "%u more nodes", topology->n_nodes - drawing.nodes.n);
+      pod_canvas_text (canvas, "", pod_point (x, node_height (&drawing) / 2 + 20), "%u more nodes",
+                       topology->n_nodes - drawing.nodes.n);
     }
   draw_side_labels (&drawing);
 }

@@ -338,11 +338,7 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
   job->is_dp_overlapped = scenario->overlap_dp != 0;
   job->prefetch = scenario->overlap_fsdp == 0 ? 0 : scenario->prefetch == UINT64_MAX ? 1 : (unsigned) MIN (scenario->prefetch, 1000);
   job->is_causal = scenario->causal != 0;
-  if (scenario->overlap_tp == 1)
-    {
-      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--overlap-tp: collective matmul is not modelled; tensor-parallel collectives stand on the critical path");
-      return false;
-    }
+  job->is_tp_overlapped = scenario->overlap_tp == 1;
   return true;
 }
 

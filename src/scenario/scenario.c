@@ -31,7 +31,7 @@ const PodOption pod_scenario_options[] = {
   { "sequence-parallel", POD_OPTION_FLAG, AT (sequence_parallel), NULL, "tp shards tokens between its matmuls (on)" },
   { "overlap-fsdp", POD_OPTION_FLAG, AT (overlap_fsdp), NULL, "gather weights ahead of their use (on)" },
   { "overlap-dp", POD_OPTION_FLAG, AT (overlap_dp), NULL, "reduce gradients behind backward compute (on)" },
-  { "overlap-tp", POD_OPTION_FLAG, AT (overlap_tp), NULL, "collective matmul; only --no-overlap-tp is modelled" },
+  { "overlap-tp", POD_OPTION_FLAG, AT (overlap_tp), NULL, "collective matmul: tp collectives in pieces behind their matmuls (off)" },
   { "prefetch", POD_OPTION_COUNT, AT (prefetch), "N", "layers that FSDP gathers ahead (1)" },
   { "stage-layers", POD_OPTION_TEXT, AT (stage_layers), "LIST", "layers of each pipeline stage: 7,8,8,7" },
   { "embed-head-as-layers", POD_OPTION_FLAG, AT (embed_head_as_layers), NULL, "embedding and head count as a layer each when layers are dealt to stages" },

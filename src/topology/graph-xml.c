@@ -9,14 +9,26 @@ enum
   MAX_VERTICES = 1 << 16,
 };
 
+static const char *const duplex_names[] = {
+  [POD_GRAPH_FULL] = "full",
+  [POD_GRAPH_HALF] = "half",
+  [POD_GRAPH_SIMPLEX] = "simplex",
+};
+
 static void
 clear_vertex (void *vertex)
 {
   g_free (((PodGraphVertex *) vertex)->name);
 }
 
-static PodGraphSpec *
-graph_spec_new (void)
+static void
+clear_link (void *link)
+{
+  g_free (((PodGraphLink *) link)->name);
+}
+
+PodGraphSpec *
+pod_graph_spec_new (void)
 {
   PodGraphSpec *graph = g_new0 (PodGraphSpec, 1);
 
@@ -25,6 +37,9 @@ graph_spec_new (void)
   g_array_set_clear_func (graph->vertices, clear_vertex);
   graph->islands = g_ptr_array_new_with_free_func (g_free);
   graph->links = g_array_new (FALSE, TRUE, sizeof (PodGraphLink));
+  g_array_set_clear_func (graph->links, clear_link);
+  graph->routes = g_array_new (FALSE, TRUE, sizeof (PodGraphRoute));
+  graph->route_links = g_array_new (FALSE, TRUE, sizeof (uint32_t));
   return graph;
 }
 
@@ -43,15 +58,15 @@ pod_graph_spec_unref (PodGraphSpec *graph)
   g_array_unref (graph->vertices);
   g_ptr_array_unref (graph->islands);
   g_array_unref (graph->links);
+  g_array_unref (graph->routes);
+  g_array_unref (graph->route_links);
   g_free (graph);
 }
 
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodGraphSpec, pod_graph_spec_unref)
-
 /* -- reading ----------------------------------------------------------------------------------- */
 
-static unsigned
-find_island (PodGraphSpec *graph, const char *name)
+unsigned
+pod_graph_spec_island (PodGraphSpec *graph, const char *name)
 {
   for (unsigned i = 0; i < graph->islands->len; i++)
     if (strcmp (g_ptr_array_index (graph->islands, i), name) == 0)
@@ -77,7 +92,7 @@ read_vertices (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr parent, const 
       if (graph->vertices->len == MAX_VERTICES)
         return pod_xml_error (xml, node, error, "more than %d nodes and switches", MAX_VERTICES);
       PodGraphVertex vertex = { .name = g_strdup (name),
-                                .island = find_island (graph, island != NULL ? island : "") };
+                                .island = pod_graph_spec_island (graph, island != NULL ? island : "") };
       g_array_append_val (graph->vertices, vertex);
       g_hash_table_insert (indices, g_strdup (name), GUINT_TO_POINTER (graph->vertices->len));
     }
@@ -109,7 +124,7 @@ static bool
 read_link (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, GHashTable *indices,
            GError **error)
 {
-  PodGraphLink link = { 0 };
+  PodGraphLink link = { .duplex = POD_GRAPH_FULL };
   double latency_s = 0;
   g_autofree char *duplex = pod_xml_attr (node, "duplex");
 
@@ -130,15 +145,74 @@ read_link (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, GHashTable *
     return pod_xml_error (xml, node, error, "a link needs a rate above 0");
   if (!pod_seconds_to_ps (latency_s, &link.latency_ps))
     return pod_xml_error (xml, node, error, "the latency is longer than the clock");
-  link.is_simplex = g_strcmp0 (duplex, "simplex") == 0;
+  for (unsigned i = 0; i < G_N_ELEMENTS (duplex_names); i++)
+    if (g_strcmp0 (duplex, duplex_names[i]) == 0)
+      link.duplex = (PodGraphDuplex) i;
+  link.name = pod_xml_attr (node, "name");
   g_array_append_val (graph->links, link);
   return true;
+}
+
+/* The links of a <route>, by their names. @links maps names to link + 1. */
+static bool
+read_route (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, GHashTable *indices,
+            GHashTable *links, GError **error)
+{
+  PodGraphRoute route = { .begin = graph->route_links->len };
+
+  if (!find_end (graph, xml, node, "from", indices, &route.from, error)
+      || !find_end (graph, xml, node, "to", indices, &route.to, error))
+    return false;
+  for (xmlNodePtr over = pod_xml_child (node, "over"); over != NULL;
+       over = pod_xml_next (over, "over"))
+    {
+      g_autofree char *name = pod_xml_attr (over, "link");
+      unsigned index = name != NULL ? GPOINTER_TO_UINT (g_hash_table_lookup (links, name)) : 0;
+      uint32_t link = index - 1;
+
+      if (index == 0)
+        return pod_xml_error (xml, over, error, "no link has the name '%s'",
+                              name != NULL ? name : "");
+      g_array_append_val (graph->route_links, link);
+    }
+  route.n_links = graph->route_links->len - route.begin;
+  if (!pod_graph_check_route (graph, &route, error))
+    {
+      g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+      return false;
+    }
+  g_array_append_val (graph->routes, route);
+  return true;
+}
+
+static bool
+read_routes (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr parent, GHashTable *indices,
+             GError **error)
+{
+  g_autoptr (GHashTable) links = g_hash_table_new (g_str_hash, g_str_equal);
+  uint32_t index = 0;
+
+  for (xmlNodePtr node = pod_xml_child (parent, "link"); node != NULL;
+       node = pod_xml_next (node, "link"))
+    {
+      char *name = pod_graph_link (graph, index++)->name;
+      if (name != NULL && !g_hash_table_insert (links, name, GUINT_TO_POINTER (index)))
+        return pod_xml_error (xml, node, error, "the link name '%s' stands twice", name);
+    }
+  for (xmlNodePtr node = pod_xml_child (parent, "route"); node != NULL;
+       node = pod_xml_next (node, "route"))
+    if (!read_route (graph, xml, node, indices, links, error))
+      return false;
+  if (pod_graph_spec_sort_routes (graph, error))
+    return true;
+  g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (parent));
+  return false;
 }
 
 PodGraphSpec *
 pod_graph_spec_read (const PodXml *xml, xmlNodePtr node, GError **error)
 {
-  g_autoptr (PodGraphSpec) graph = graph_spec_new ();
+  g_autoptr (PodGraphSpec) graph = pod_graph_spec_new ();
   g_autoptr (GHashTable) indices = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
 
   if (!read_vertices (graph, xml, node, "node", indices, error))
@@ -155,6 +229,8 @@ pod_graph_spec_read (const PodXml *xml, xmlNodePtr node, GError **error)
        link = pod_xml_next (link, "link"))
     if (!read_link (graph, xml, link, indices, error))
       return NULL;
+  if (!read_routes (graph, xml, node, indices, error))
+    return NULL;
   return g_steal_pointer (&graph);
 }
 
@@ -174,12 +250,36 @@ append_link (const PodGraphSpec *graph, const PodGraphLink *link, GString *out)
   g_autofree char *from = g_markup_escape_text (pod_graph_vertex (graph, link->from)->name, -1);
   g_autofree char *to = g_markup_escape_text (pod_graph_vertex (graph, link->to)->name, -1);
 
-  g_string_append_printf (out, "    <link from=\"%s\" to=\"%s\"", from, to);
+  g_string_append (out, "    <link");
+  if (link->name != NULL)
+    {
+      g_autofree char *name = g_markup_escape_text (link->name, -1);
+      g_string_append_printf (out, " name=\"%s\"", name);
+    }
+  g_string_append_printf (out, " from=\"%s\" to=\"%s\"", from, to);
   append_rate (out, "rate", link->bytes_per_s.nominal);
   if (link->bytes_per_s.book != link->bytes_per_s.nominal)
     append_rate (out, "book", link->bytes_per_s.book);
-  g_string_append_printf (out, " latency=\"%" G_GINT64_FORMAT " ps\"%s/>\n", link->latency_ps,
-                          link->is_simplex ? " duplex=\"simplex\"" : "");
+  g_string_append_printf (out, " latency=\"%" G_GINT64_FORMAT " ps\"", link->latency_ps);
+  if (link->duplex != POD_GRAPH_FULL)
+    g_string_append_printf (out, " duplex=\"%s\"", duplex_names[link->duplex]);
+  g_string_append (out, "/>\n");
+}
+
+static void
+append_route (const PodGraphSpec *graph, const PodGraphRoute *route, GString *out)
+{
+  g_autofree char *from = g_markup_escape_text (pod_graph_vertex (graph, route->from)->name, -1);
+  g_autofree char *to = g_markup_escape_text (pod_graph_vertex (graph, route->to)->name, -1);
+
+  g_string_append_printf (out, "    <route from=\"%s\" to=\"%s\">\n", from, to);
+  for (uint32_t i = 0; i < route->n_links; i++)
+    {
+      uint32_t link = g_array_index (graph->route_links, uint32_t, route->begin + i);
+      g_autofree char *name = g_markup_escape_text (pod_graph_link (graph, link)->name, -1);
+      g_string_append_printf (out, "      <over link=\"%s\"/>\n", name);
+    }
+  g_string_append (out, "    </route>\n");
 }
 
 void
@@ -204,5 +304,7 @@ pod_graph_spec_append_xml (const PodGraphSpec *graph, GString *out)
     }
   for (unsigned i = 0; i < graph->links->len; i++)
     append_link (graph, pod_graph_link (graph, i), out);
+  for (unsigned i = 0; i < graph->routes->len; i++)
+    append_route (graph, &g_array_index (graph->routes, PodGraphRoute, i), out);
   g_string_append (out, "  </graph>\n");
 }

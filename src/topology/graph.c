@@ -19,6 +19,7 @@ struct PodGraphRoutes
   uint32_t *out_links;
   uint32_t *in_begin; /* links that enter it */
   uint32_t *in_links;
+  uint32_t *first_link; /* id of the first direction of the file's link i */
   unsigned diameter;
 };
 
@@ -32,24 +33,43 @@ pod_graph_routes_free (PodGraphRoutes *routes)
   g_free (routes->out_links);
   g_free (routes->in_begin);
   g_free (routes->in_links);
+  g_free (routes->first_link);
   g_free (routes);
 }
 
 /* -- adjacency --------------------------------------------------------------------------------- */
 
-/* Sorts link ids by the vertex they leave, or enter: a counting sort, so that ids stay in order. */
+/* The other end of a link that is crossed from @vertex. */
+static uint32_t
+far_end (const PodLink *link, uint32_t vertex)
+{
+  return vertex == link->from ? link->to : link->from;
+}
+
+/* Sorts link ids by the vertex they leave, or enter: a counting sort, so that ids stay in order. A
+ * half-duplex link leaves and enters both its ends. */
 static void
 sort_links (const PodTopology *topology, bool is_out, uint32_t **out_begin, uint32_t **out_links)
 {
   uint32_t *begin = g_new0 (uint32_t, topology->n_vertices + 2);
-  uint32_t *links = g_new0 (uint32_t, MAX (topology->n_links, 1));
+  uint32_t *links = g_new0 (uint32_t, 2 * (size_t) MAX (topology->n_links, 1));
 
   for (uint32_t id = 0; id < topology->n_links; id++)
-    begin[(is_out ? topology->links[id].from : topology->links[id].to) + 2]++;
+    {
+      const PodLink *link = &topology->links[id];
+      begin[(is_out ? link->from : link->to) + 2]++;
+      if (link->is_half_duplex)
+        begin[(is_out ? link->to : link->from) + 2]++;
+    }
   for (uint32_t vertex = 2; vertex < topology->n_vertices + 2; vertex++)
     begin[vertex] += begin[vertex - 1];
   for (uint32_t id = 0; id < topology->n_links; id++)
-    links[begin[(is_out ? topology->links[id].from : topology->links[id].to) + 1]++] = id;
+    {
+      const PodLink *link = &topology->links[id];
+      links[begin[(is_out ? link->from : link->to) + 1]++] = id;
+      if (link->is_half_duplex)
+        links[begin[(is_out ? link->to : link->from) + 1]++] = id;
+    }
   *out_begin = begin;
   *out_links = links;
 }
@@ -141,10 +161,11 @@ find_ways (const PodTopology *topology, uint32_t to, GArray *heap, Way *ways)
       for (uint32_t i = routes->in_begin[way.vertex]; i < routes->in_begin[way.vertex + 1]; i++)
         {
           const PodLink *link = &topology->links[routes->in_links[i]];
-          Way longer = { way.cost + link_cost (link), way.hops + 1, link->from };
-          if (!is_less (&longer, &ways[link->from]))
+          uint32_t from = far_end (link, way.vertex);
+          Way longer = { way.cost + link_cost (link), way.hops + 1, from };
+          if (!is_less (&longer, &ways[from]))
             continue;
-          ways[link->from] = longer;
+          ways[from] = longer;
           heap_push (heap, longer);
         }
     }
@@ -165,7 +186,7 @@ pick_next (const PodTopology *topology, uint32_t to, uint32_t vertex, const Way 
       for (uint32_t i = routes->out_begin[vertex]; i < routes->out_begin[vertex + 1]; i++)
         {
           const PodLink *link = &topology->links[routes->out_links[i]];
-          const Way *rest = &ways[link->to];
+          const Way *rest = &ways[far_end (link, vertex)];
           if (rest->cost == UINT64_MAX || rest->cost + link_cost (link) != ways[vertex].cost
               || rest->hops + 1 != ways[vertex].hops)
             continue;
@@ -194,7 +215,8 @@ fill_routes (PodTopology *topology)
         {
           bool has_way = vertex != to && ways[vertex].cost != UINT64_MAX;
           next[vertex] = has_way ? pick_next (topology, to, vertex, ways) : NO_LINK;
-          if (has_way && vertex < topology->n_devices)
+          if (has_way && vertex < topology->n_devices
+              && pod_graph_find_route (topology->spec->graph, vertex, to) == NULL)
             routes->diameter = MAX (routes->diameter, ways[vertex].hops);
         }
     }
@@ -209,20 +231,22 @@ fill_links (PodTopology *topology)
   uint32_t id = 0;
 
   for (unsigned i = 0; i < graph->links->len; i++)
-    topology->n_links += pod_graph_link (graph, i)->is_simplex ? 1 : 2;
+    topology->n_links += pod_graph_link (graph, i)->duplex == POD_GRAPH_FULL ? 2 : 1;
   topology->links = g_new0 (PodLink, MAX (topology->n_links, 1));
   for (unsigned i = 0; i < graph->links->len; i++)
     {
       const PodGraphLink *link = pod_graph_link (graph, i);
+      topology->routes->first_link[i] = id;
       PodLink there = { .kind = POD_LINK_EXPLICIT,
                         .bytes_per_s = link->bytes_per_s,
                         .latency_ps = link->latency_ps,
                         .from = link->from,
                         .to = link->to,
-                        .sign = 1 };
+                        .sign = 1,
+                        .is_half_duplex = link->duplex == POD_GRAPH_HALF };
       PodLink back = there;
       topology->links[id++] = there;
-      if (link->is_simplex)
+      if (link->duplex != POD_GRAPH_FULL)
         continue;
       back.from = link->to;
       back.to = link->from;
@@ -272,28 +296,55 @@ pod_graph_build (PodTopology *topology, GError **error)
           topology->n_devices, topology->n_vertices - topology->n_devices, MAX_TABLE);
       return false;
     }
-  fill_links (topology);
   topology->routes = g_new0 (PodGraphRoutes, 1);
+  topology->routes->first_link = g_new0 (uint32_t, MAX (graph->links->len, 1));
+  fill_links (topology);
   sort_links (topology, true, &topology->routes->out_begin, &topology->routes->out_links);
   sort_links (topology, false, &topology->routes->in_begin, &topology->routes->in_links);
   fill_routes (topology);
+  for (unsigned i = 0; i < graph->routes->len; i++)
+    topology->routes->diameter = MAX (topology->routes->diameter,
+                                      g_array_index (graph->routes, PodGraphRoute, i).n_links);
   return true;
 }
 
 /* -- use --------------------------------------------------------------------------------------- */
 
+/* The directed links of a route that the file gives. */
+static void
+append_given (const PodTopology *topology, const PodGraphRoute *route, GArray *links)
+{
+  const PodGraphSpec *graph = topology->spec->graph;
+  uint32_t vertex = route->from;
+
+  for (uint32_t i = 0; i < route->n_links; i++)
+    {
+      uint32_t index = g_array_index (graph->route_links, uint32_t, route->begin + i);
+      const PodGraphLink *link = pod_graph_link (graph, index);
+      bool is_back = link->duplex == POD_GRAPH_FULL && vertex == link->to;
+      pod_links_append (links, topology->routes->first_link[index] + (is_back ? 1 : 0));
+      vertex = vertex == link->from ? link->to : link->from;
+    }
+}
+
 bool
 pod_graph_route (const PodTopology *topology, uint32_t from, uint32_t to, GArray *links)
 {
   const uint32_t *next = topology->routes->next + (size_t) to * topology->n_vertices;
+  const PodGraphRoute *given = pod_graph_find_route (topology->spec->graph, from, to);
   uint32_t vertex = from;
 
+  if (given != NULL)
+    {
+      append_given (topology, given, links);
+      return true;
+    }
   if (next[from] == NO_LINK)
     return false;
   while (vertex != to)
     {
       pod_links_append (links, next[vertex]);
-      vertex = topology->links[next[vertex]].to;
+      vertex = far_end (&topology->links[next[vertex]], vertex);
     }
   return true;
 }
@@ -333,6 +384,13 @@ flow_visit (Flow *flow, uint32_t arc, uint32_t to, uint32_t *n_queued)
   flow->queue[(*n_queued)++] = to;
 }
 
+/* The residual arc of link @id that leaves @vertex. */
+static uint32_t
+arc_from (const PodTopology *topology, uint32_t id, uint32_t vertex)
+{
+  return 2 * id + (topology->links[id].from == vertex ? 0 : 1);
+}
+
 /* A way with residual capacity from the first half to a device of the second, by breadth:
  * Edmonds-Karp. */
 static bool
@@ -356,11 +414,11 @@ flow_search (Flow *flow, uint32_t *out_end)
           return true;
         }
       for (uint32_t i = routes->out_begin[vertex]; i < routes->out_begin[vertex + 1]; i++)
-        flow_visit (flow, 2 * routes->out_links[i], topology->links[routes->out_links[i]].to,
-                    &n_queued);
+        flow_visit (flow, arc_from (topology, routes->out_links[i], vertex),
+                    far_end (&topology->links[routes->out_links[i]], vertex), &n_queued);
       for (uint32_t i = routes->in_begin[vertex]; i < routes->in_begin[vertex + 1]; i++)
-        flow_visit (flow, 2 * routes->in_links[i] + 1, topology->links[routes->in_links[i]].from,
-                    &n_queued);
+        flow_visit (flow, arc_from (topology, routes->in_links[i], vertex),
+                    far_end (&topology->links[routes->in_links[i]], vertex), &n_queued);
     }
   return false;
 }
@@ -403,7 +461,11 @@ pod_graph_bisection (const PodTopology *topology, bool is_book)
   uint32_t end = 0;
 
   for (uint32_t id = 0; id < topology->n_links; id++)
-    residual[2 * id] = pod_rated (&topology->links[id].bytes_per_s, is_book);
+    {
+      residual[2 * id] = pod_rated (&topology->links[id].bytes_per_s, is_book);
+      if (topology->links[id].is_half_duplex) /* the whole rate may go either way */
+        residual[2 * id + 1] = residual[2 * id];
+    }
   while (flow_search (&flow, &end))
     total += flow_push (&flow, end);
   return total;

@@ -24,6 +24,7 @@ typedef struct PodTopologySpec
   double oversubscription[POD_MAX_LEVELS];
   unsigned n_oversubscriptions;
   GPtrArray *chip_sets; /* (element-type utf8) "field=value" */
+  GPtrArray *notes;     /* (element-type utf8) what a reader of a foreign format assumed */
 
   unsigned n_axes;
   unsigned extent[3];
@@ -47,6 +48,8 @@ PodTopologySpec *pod_topology_spec_new (void);
 void pod_topology_spec_free (PodTopologySpec *spec);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodTopologySpec, pod_topology_spec_free)
 PodTopologySpec *pod_topology_spec_copy (const PodTopologySpec *spec);
+/* Applies the spec's chip_sets. */
+bool pod_topology_spec_set_chip (PodChip *chip, const PodTopologySpec *spec, GError **error);
 
 /* -- options: one table for shape expressions, XML attributes and pod_topology_set ---------------
  */
@@ -152,6 +155,7 @@ PodGraphSpec *pod_graph_spec_read (const PodXml *xml, xmlNodePtr node, GError **
 PodGraphSpec *pod_graph_spec_ref (PodGraphSpec *graph);
 /* NULL is fine. */
 void pod_graph_spec_unref (PodGraphSpec *graph);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodGraphSpec, pod_graph_spec_unref)
 void pod_graph_spec_append_xml (const PodGraphSpec *graph, GString *out);
 bool pod_graph_build (PodTopology *topology, GError **error);
 bool pod_graph_route (const PodTopology *topology, uint32_t from, uint32_t to, GArray *links);

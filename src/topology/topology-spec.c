@@ -16,6 +16,7 @@ pod_topology_spec_new (void)
   PodTopologySpec *spec = g_new0 (PodTopologySpec, 1);
 
   spec->chip_sets = g_ptr_array_new_with_free_func (g_free);
+  spec->notes = g_ptr_array_new_with_free_func (g_free);
   spec->n_slices = 1;
   spec->wrap_mask = POD_WRAP_BY_RULE;
   return spec;
@@ -30,6 +31,7 @@ pod_topology_spec_free (PodTopologySpec *spec)
   g_free (spec->location);
   g_free (spec->chip);
   g_ptr_array_unref (spec->chip_sets);
+  g_ptr_array_unref (spec->notes);
   pod_graph_spec_unref (spec->graph);
   g_free (spec);
 }
@@ -46,6 +48,9 @@ pod_topology_spec_copy (const PodTopologySpec *spec)
   copy->chip_sets = g_ptr_array_new_with_free_func (g_free);
   for (unsigned i = 0; i < spec->chip_sets->len; i++)
     g_ptr_array_add (copy->chip_sets, g_strdup (g_ptr_array_index (spec->chip_sets, i)));
+  copy->notes = g_ptr_array_new_with_free_func (g_free);
+  for (unsigned i = 0; i < spec->notes->len; i++)
+    g_ptr_array_add (copy->notes, g_strdup (g_ptr_array_index (spec->notes, i)));
   copy->graph = spec->graph != NULL ? pod_graph_spec_ref (spec->graph) : NULL;
   return copy;
 }

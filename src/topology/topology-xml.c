@@ -136,15 +136,30 @@ append_fabric (const PodTopologySpec *spec, GString *out)
   g_string_append (out, "/>\n");
 }
 
+/* As comments, in which "--" may not stand. */
+static void
+append_notes (const PodTopologySpec *spec, GString *out)
+{
+  for (unsigned i = 0; i < spec->notes->len; i++)
+    {
+      g_autofree char *note = g_strdup (g_ptr_array_index (spec->notes, i));
+      for (char *at = strstr (note, "--"); at != NULL; at = strstr (at, "--"))
+        *at = '~';
+      g_string_append_printf (out, "<!-- assumed: %s -->\n", note);
+    }
+}
+
 char *
 pod_topology_to_xml (const PodTopology *topology)
 {
   g_return_val_if_fail (topology != NULL, NULL);
 
   const PodTopologySpec *spec = topology->spec;
-  GString *out = g_string_new ("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<topology");
+  GString *out = g_string_new ("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
   g_autofree char *chip = chip_reference (topology->chip);
 
+  append_notes (spec, out);
+  g_string_append (out, "<topology");
   append_attribute (out, "name", topology->name);
   append_attribute (out, "chip", chip);
   g_string_append (out, ">\n");

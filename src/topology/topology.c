@@ -64,6 +64,8 @@ pod_topology_build (PodTopologySpec *spec, PodChip *chip, GPtrArray *assumptions
   topology->assumptions = g_ptr_array_new_with_free_func (g_free);
   for (unsigned i = 0; i < assumptions->len; i++)
     g_ptr_array_add (topology->assumptions, g_strdup (g_ptr_array_index (assumptions, i)));
+  for (unsigned i = 0; i < spec->notes->len; i++)
+    g_ptr_array_add (topology->assumptions, g_strdup (g_ptr_array_index (spec->notes, i)));
   for (unsigned axis = 0; axis < 3; axis++)
     topology->extent[axis] = 1;
   if (!check_fabric (topology, error) || !fill (topology, error))
@@ -89,8 +91,8 @@ load_chip_beside (const char *chip, const char *file, GPtrArray *assumptions, GE
                         assumptions, error);
 }
 
-static bool
-apply_chip_sets (PodChip *chip, const PodTopologySpec *spec, GError **error)
+bool
+pod_topology_spec_set_chip (PodChip *chip, const PodTopologySpec *spec, GError **error)
 {
   for (unsigned i = 0; i < spec->chip_sets->len; i++)
     {
@@ -110,7 +112,7 @@ load_file (const char *file, GError **error)
   if (spec == NULL)
     return NULL;
   g_autoptr (PodChip) chip = load_chip_beside (spec->chip, file, assumptions, error);
-  if (chip == NULL || !apply_chip_sets (chip, spec, error))
+  if (chip == NULL || !pod_topology_spec_set_chip (chip, spec, error))
     {
       g_prefix_error (error, "%s: ", file);
       return NULL;
@@ -207,7 +209,7 @@ rebuild (PodTopology *topology, PodTopologySpec *changed, GError **error)
   g_autoptr (GPtrArray) assumptions = g_ptr_array_new_with_free_func (g_free);
   g_autoptr (PodChip) chip = pod_chip_load (topology->chip->file, assumptions, error);
 
-  if (chip == NULL || !apply_chip_sets (chip, spec, error))
+  if (chip == NULL || !pod_topology_spec_set_chip (chip, spec, error))
     return false;
   PodTopology *built
       = pod_topology_build (g_steal_pointer (&spec), g_steal_pointer (&chip), assumptions, error);

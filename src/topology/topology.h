@@ -46,6 +46,7 @@ typedef struct
   uint32_t to;
   uint8_t dim; /* torus axis, or tree level */
   int8_t sign; /* +1 / -1 along the axis, +1 up / -1 down */
+  bool is_half_duplex; /* graphs: one link for both directions, which share its rate (a bus) */
 } PodLink;
 
 #define POD_MAX_DIMS 4 /* x, y, z, then dcn (slices) */
@@ -121,7 +122,8 @@ void pod_topology_link (const PodTopology *topology, uint32_t id, PodLink *out);
 /* Appends to @links (element-type uint32_t) the links of the route from device @from to device @to,
  * in order: dimension- ordered shortest on tori (ties go to +), up-down on trees, and on graphs the
  * cheapest, where a link costs 1/rate (as OSPF counts, so that a fast tier wins over a slow one
- * with as few hops), then the one with fewest hops; equal next hops are spread by destination.
+ * with as few hops), then the one with fewest hops; equal next hops are spread by destination; a
+ * <route> of the file goes before all that. A half-duplex link may be crossed from either end.
  * Between the two devices of chips: the ICI or NIC way of the chips, then the die link of the last.
  * False when there is none. Returns true with nothing appended when from == to. O(hops). */
 bool pod_topology_route (const PodTopology *topology, uint32_t from, uint32_t to, GArray *links);

@@ -83,7 +83,7 @@ START_TEST (summary_says_what_a_run_was)
   assert_has (text, "peak                      30.00 GB   37.5 %  fits, 48.0 GB free\n");
   assert_has (text, "peak by stage: 30.00, 25.00 GB\n");
   assert_has (text, "training on 1.00 T tokens, at 100 % availability\n");
-  assert_has (text, "8.48 K USD at 2.50 USD a chip-hour");
+  assert_has (text, "8,476 USD at 2.50 USD a chip-hour");
   assert_has (text, "assumptions\n- vocabulary 128256 padded");
   assert_has_not (text, "warnings");
   ck_assert_uint_le (g_strv_length (lines), 45);

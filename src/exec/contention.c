@@ -1,0 +1,114 @@
+#include "exec/contention.h"
+
+#include <math.h>
+
+/* Collectives never take all of a device: compute keeps at least a quarter of it. */
+#define MOST_TAKEN (POD_SHARE_ONE / 4 * 3)
+
+typedef struct
+{
+  uint64_t cores; /* sum of the shares that run, 2^-20 */
+  uint64_t hbm;
+  bool is_computing;
+  uint8_t stream;
+  uint32_t kernel;
+  int64_t since_ps;
+  double left;    /* of the op at since_ps, 1 = all */
+  double whole_ps; /* time of the whole op at the present speed */
+} Rank;
+
+struct PodContention
+{
+  PodRunner *runner;
+  const GArray *kernels;
+  Rank *ranks;
+};
+
+PodContention *
+pod_contention_new (PodRunner *runner, uint32_t n_ranks, const GArray *kernels)
+{
+  PodContention *contention = g_new0 (PodContention, 1);
+
+  contention->runner = runner;
+  contention->kernels = kernels;
+  contention->ranks = g_new0 (Rank, n_ranks);
+  return contention;
+}
+
+void
+pod_contention_free (PodContention *contention)
+{
+  if (contention == NULL)
+    return;
+  g_free (contention->ranks);
+  g_free (contention);
+}
+
+static double
+rest (uint64_t taken)
+{
+  return 1 - (double) MIN (taken, MOST_TAKEN) / POD_SHARE_ONE;
+}
+
+static double
+contended_ps (const PodContention *contention, const Rank *rank)
+{
+  const PodKernelTime *time = &g_array_index (contention->kernels, PodKernelUse, rank->kernel).time;
+
+  return (MAX (time->flop_s / rest (rank->cores), time->memory_s / rest (rank->hbm)) + (time->time_s - MAX (time->flop_s, time->memory_s))) * 1e12;
+}
+
+/* Moves the end of what the rank computes to where its present speed brings it. */
+static void
+retime (PodContention *contention, uint32_t index, int64_t now_ps)
+{
+  Rank *rank = &contention->ranks[index];
+  double whole_ps;
+
+  if (!rank->is_computing || rank->whole_ps <= 0)
+    return;
+  whole_ps = contended_ps (contention, rank);
+  if (whole_ps == rank->whole_ps) /* changes nothing: the other limit holds */
+    return;
+  rank->left = MAX (0, rank->left - (double) (now_ps - rank->since_ps) / rank->whole_ps);
+  rank->since_ps = now_ps;
+  rank->whole_ps = whole_ps;
+  pod_runner_retime (contention->runner, index, rank->stream, now_ps + llround (rank->left * whole_ps));
+}
+
+void
+pod_contention_compute (PodContention *contention, uint32_t index, uint8_t stream, uint32_t kernel, int64_t now_ps, int64_t end_ps)
+{
+  Rank *rank = &contention->ranks[index];
+
+  rank->is_computing = true;
+  rank->stream = stream;
+  rank->kernel = kernel;
+  rank->since_ps = now_ps;
+  rank->left = 1;
+  rank->whole_ps = (double) (end_ps - now_ps);
+  if (rank->cores > 0 || rank->hbm > 0)
+    retime (contention, index, now_ps);
+}
+
+void
+pod_contention_compute_ended (PodContention *contention, uint32_t index)
+{
+  contention->ranks[index].is_computing = false;
+}
+
+void
+pod_contention_take (PodContention *contention, uint32_t index, PodShare share, int64_t now_ps)
+{
+  contention->ranks[index].cores += share.cores;
+  contention->ranks[index].hbm += share.hbm;
+  retime (contention, index, now_ps);
+}
+
+void
+pod_contention_give_back (PodContention *contention, uint32_t index, PodShare share, int64_t now_ps)
+{
+  contention->ranks[index].cores -= share.cores;
+  contention->ranks[index].hbm -= share.hbm;
+  retime (contention, index, now_ps);
+}
