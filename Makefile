@@ -28,7 +28,7 @@ PKG_CONFIG ?= pkg-config
 CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 
-PACKAGES = glib-2.0 json-glib-1.0 libxml-2.0 zlib
+PACKAGES = glib-2.0 json-glib-1.0 libxml-2.0 yaml-0.1 zlib
 TEST_PACKAGES = check
 
 # ---- derived ----

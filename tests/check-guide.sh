@@ -47,7 +47,9 @@ run ()
   # The program by its variable, whatever name stands there
   [[ $words =~ $is_command ]] && words="${BASH_REMATCH[1]}\"\$PODSIM\" ${words#"${BASH_REMATCH[0]}"}"
   (cd "$folder" && bash -c "set -o pipefail; $words") >"$top/stdout" 2>"$top/stderr" </dev/null || status=$?
+  is_good=
   if [ "$status" -eq "$wanted" ]; then
+    is_good=yes
     printf 'ok %s %s\n' "$where" "$command"
   else
     not_ok "exit status $status instead of $wanted"
@@ -63,7 +65,7 @@ compare ()
   range=$(sed -n 's/.*\(output\|stderr\)=\([0-9]*\)-\([0-9]*\).*/\2,\3/p' <<<"$info")
   # No path of this machine: $SRC/workloads/... is shown as workloads/...
   sed -e "s|${SRC//|/\\|}/||g" "$top/$stream" | sed -n "${range:-1,\$}p" >"$top/got"
-  if [ -n "$UPDATE" ]; then
+  if [ -n "$UPDATE" ] && [ -n "$is_good" ]; then
     cat "$top/got" >>"$top/new"
     return
   fi
@@ -81,11 +83,11 @@ is_command='^(([A-Z_]+=[^ ]+ +)*)(build/)?podsim '
 # One document: commands, files, outputs.
 document ()
 {
-  local file=$1 line n=0 fence='' info='' target='' command='' where='' part=''
+  local file=$1 line n=0 is_good='' fence='' info='' target='' command='' where='' part=''
   folder=$top/$(tr '/' '-' <<<"${file%.md}")
   # build/run is where `make run` writes
   mkdir -p "$folder/build/run"
-  : >"$top/new"
+  : | tee "$top/new" "$top/stdout" "$top/stderr"
   while IFS= read -r line || [ -n "$line" ]; do
     n=$((n + 1))
     if [[ $line == '```'* ]] && [ -z "$fence" ]; then

@@ -22,3 +22,7 @@ typedef enum
 
 #define POD_ERROR (pod_error_quark ())
 GQuark pod_error_quark (void);
+
+/* Puts "@option: " ("--topology") before the message, unless that begins with the name of a file that
+ * is there: then "file:line: " says better where it is. @error: (inout) (nullable) */
+void pod_error_prefix_option (GError **error, const char *option);

@@ -101,9 +101,29 @@ find_doctype (const char *text)
   return NULL;
 }
 
+/* Blanks out the DOCTYPE at @at when it only names a DTD; lines stay where they are. */
+static bool
+blank_doctype (char *at)
+{
+  char quote = '\0';
+  size_t length = 0;
+
+  for (; at[length] != '\0' && (quote != '\0' || at[length] != '>'); length++)
+    if (quote != '\0' ? at[length] == quote : at[length] == '"' || at[length] == '\'')
+      quote = quote != '\0' ? '\0' : at[length];
+    else if (quote == '\0' && at[length] == '[')
+      return false;
+  if (at[length] == '\0')
+    return false;
+  for (size_t i = 0; i <= length; i++)
+    if (at[i] != '\n')
+      at[i] = ' ';
+  return true;
+}
+
 /* Only UTF-8 is read: in any other encoding the search for a DOCTYPE could be deceived. */
 static bool
-check_text (const char *file, const char *text, size_t n_bytes, GError **error)
+check_text (const char *file, char *text, size_t n_bytes, bool is_foreign, GError **error)
 {
   const char *end = NULL;
 
@@ -115,10 +135,12 @@ check_text (const char *file, const char *text, size_t n_bytes, GError **error)
       return false;
     }
   const char *doctype = find_doctype (text);
+  if (doctype != NULL && is_foreign && blank_doctype (text + (doctype - text)))
+    doctype = find_doctype (text);
   if (doctype != NULL)
     {
       set_error_at (error, file, pod_line_at (text, (size_t) (doctype - text)),
-                    "a DOCTYPE is not allowed");
+                    is_foreign ? "a DOCTYPE may only name its DTD" : "a DOCTYPE is not allowed");
       return false;
     }
   return true;
@@ -126,12 +148,12 @@ check_text (const char *file, const char *text, size_t n_bytes, GError **error)
 
 /* Returns: (transfer full) (nullable) */
 static xmlDocPtr
-read_document (const char *file, GError **error)
+read_document (const char *file, bool is_foreign, GError **error)
 {
   size_t n_bytes = 0;
   g_autofree char *text = pod_file_read (file, POD_FILE_LIMIT_BYTES, &n_bytes, error);
 
-  if (text == NULL || !check_text (file, text, n_bytes, error))
+  if (text == NULL || !check_text (file, text, n_bytes, is_foreign, error))
     return NULL;
   g_auto (Complaint) complaint = { 0 };
   g_autoptr (xmlParserCtxt) parser = xmlNewParserCtxt ();
@@ -174,7 +196,7 @@ static bool
 validate_by_file (const PodXml *xml, const char *schema_file, GError **error)
 {
   g_auto (Complaint) complaint = { 0 };
-  g_autoptr (xmlDoc) schema_doc = read_document (schema_file, error); /* outlives the schema */
+  g_autoptr (xmlDoc) schema_doc = read_document (schema_file, false, error); /* outlives the schema */
 
   if (schema_doc == NULL)
     return false;
@@ -198,12 +220,23 @@ pod_xml_load (const char *file, const char *schema, GError **error)
 
   g_autoptr (PodXml) xml = g_new0 (PodXml, 1);
   xml->file = g_strdup (file);
-  xml->doc = read_document (file, error);
+  xml->doc = read_document (file, false, error);
   if (xml->doc == NULL)
     return NULL;
   if (schema != NULL && !validate_by_file (xml, schema, error))
     return NULL;
   return g_steal_pointer (&xml);
+}
+
+PodXml *
+pod_xml_load_foreign (const char *file, GError **error)
+{
+  g_return_val_if_fail (file != NULL, NULL);
+
+  g_autoptr (PodXml) xml = g_new0 (PodXml, 1);
+  xml->file = g_strdup (file);
+  xml->doc = read_document (file, true, error);
+  return xml->doc != NULL ? g_steal_pointer (&xml) : NULL;
 }
 
 void

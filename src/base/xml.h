@@ -20,6 +20,9 @@ typedef struct
 /* @schema: path of the XSD, (nullable) for none. Refuses files over 64 MiB, directories, missing files,
  * FIFOs. Returns: (transfer full) (nullable) */
 PodXml *pod_xml_load (const char *file, const char *schema, GError **error);
+/* The same without a schema, for the formats of others: a DOCTYPE that only names a DTD is passed over
+ * (nothing reads the DTD); one with declarations of its own is refused. */
+PodXml *pod_xml_load_foreign (const char *file, GError **error);
 void pod_xml_free (PodXml *xml);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodXml, pod_xml_free)
 

@@ -437,8 +437,10 @@ print_derived (const PodChip *chip, GString *out)
 void
 pod_chip_facts_print (const PodChip *chip, GString *out)
 {
+  bool has_vendor = chip->vendor != NULL && strcmp (chip->vendor, "unknown") != 0;
+
   g_string_append_printf (out, "%s: %s%s%s, %u device%s a chip\nfrom %s\n", chip->name,
-                          chip->vendor != NULL ? chip->vendor : "", chip->vendor != NULL ? " " : "",
+                          has_vendor ? chip->vendor : "", has_vendor ? " " : "",
                           chip->title != NULL ? chip->title : chip->name, chip->devices_per_chip,
                           chip->devices_per_chip == 1 ? "" : "s", chip->file);
   print_fields (chip, out);

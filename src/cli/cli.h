@@ -26,14 +26,17 @@ int pod_cmd_roofline (int argc, char **argv);
 
 /* Prints "podsim: message" on one line of stderr; returns the exit status of the error's code (see base/error.h). */
 int pod_cli_fail (const GError *error);
+/* Prints "podsim: message" likewise; returns 2. */
+int pod_cli_refuse (const char *format, ...) G_GNUC_PRINTF (1, 2);
 
 /* A group of options that fill a scenario, made from its table; @names (nullable, NULL-terminated) picks some of them.
  * The scenario must outlive the group. Returns: (transfer full) */
 GOptionGroup *pod_cli_scenario_group (PodScenario *scenario, const char *const *names);
 
-/* Parses with a context whose --help prints and whose leftover arguments are an error (unless @max_rest allows some).
+/* Parses with a context whose main @entries are these, whose --help prints and whose leftover arguments are an error
+ * (unless @max_rest allows some). argv ends with NULL.
  * Returns false with *out_status set when the command should end: 0 after --help, 2 on bad usage. */
-bool pod_cli_parse (GOptionContext *context, int *argc, char ***argv, int max_rest, int *out_status);
+bool pod_cli_parse (GOptionContext *context, const GOptionEntry *entries, int *argc, char ***argv, int max_rest, int *out_status);
 
 /* Writes result as JSON to @file ("-" is stdout). */
 bool pod_cli_write_json (JsonObject *result, const char *file, GError **error);

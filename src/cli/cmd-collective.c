@@ -58,30 +58,30 @@ static bool
 parse_options (int *argc, char ***argv, PodCollectiveOptions *options, int *out_status)
 {
   const GOptionEntry entries[] = {
-    { "topology", 0, 0, G_OPTION_ARG_STRING, &options->topology,
+    { "topology", 0, 0, G_OPTION_ARG_FILENAME, &options->topology,
       "Machine: file, name or shape expression", "T" },
-    { "kind", 0, 0, G_OPTION_ARG_STRING, &options->kind,
+    { "kind", 0, 0, G_OPTION_ARG_FILENAME, &options->kind,
       "all_gather, reduce_scatter, all_reduce, all_to_all, broadcast, reduce, p2p, "
       "collective_permute",
       "K" },
-    { "axes", 0, 0, G_OPTION_ARG_STRING, &options->axes,
+    { "axes", 0, 0, G_OPTION_ARG_FILENAME, &options->axes,
       "Torus group: x, x:4, y,z (also dcn, core)", "LIST" },
-    { "ranks", 0, 0, G_OPTION_ARG_STRING, &options->ranks, "Group of the first N devices", "N" },
-    { "stride", 0, 0, G_OPTION_ARG_STRING, &options->stride, "With --ranks: every S-th device",
+    { "ranks", 0, 0, G_OPTION_ARG_FILENAME, &options->ranks, "Group of the first N devices", "N" },
+    { "stride", 0, 0, G_OPTION_ARG_FILENAME, &options->stride, "With --ranks: every S-th device",
       "S" },
-    { "devices", 0, 0, G_OPTION_ARG_STRING, &options->devices,
+    { "devices", 0, 0, G_OPTION_ARG_FILENAME, &options->devices,
       "Group of these devices, in ring order", "LIST" },
-    { "bytes", 0, 0, G_OPTION_ARG_STRING, &options->bytes,
+    { "bytes", 0, 0, G_OPTION_ARG_FILENAME, &options->bytes,
       "A size, or MIN:MAX:FACTOR (default 8:8GiB:2)", "RANGE" },
-    { "bytes-are", 0, 0, G_OPTION_ARG_STRING, &options->bytes_are,
+    { "bytes-are", 0, 0, G_OPTION_ARG_FILENAME, &options->bytes_are,
       "nccl (default), or global: the array over the whole group", "WHAT" },
-    { "algorithm", 0, 0, G_OPTION_ARG_STRING, &options->algorithm,
+    { "algorithm", 0, 0, G_OPTION_ARG_FILENAME, &options->algorithm,
       "An algorithm's name, or auto (default)", "A" },
-    { "fidelity", 0, 0, G_OPTION_ARG_STRING, &options->fidelity,
+    { "fidelity", 0, 0, G_OPTION_ARG_FILENAME, &options->fidelity,
       "book, ideal or calibrated (default)", "F" },
-    { "dtype", 0, 0, G_OPTION_ARG_STRING, &options->dtype,
+    { "dtype", 0, 0, G_OPTION_ARG_FILENAME, &options->dtype,
       "Element type, for the count column (default bf16)", "D" },
-    { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->sets, "Override a number of the machine",
+    { "set", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->sets, "Override a number of the machine",
       "PATH=VALUE" },
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &options->json,
       "Write every number as JSON (- for stdout)", "FILE" },
@@ -92,8 +92,7 @@ parse_options (int *argc, char ***argv, PodCollectiveOptions *options, int *out_
   g_autoptr (GOptionContext) context
       = g_option_context_new ("- one collective, as nccl-tests prints it");
 
-  g_option_context_add_main_entries (context, entries, NULL);
-  return pod_cli_parse (context, argc, argv, 0, out_status);
+  return pod_cli_parse (context, entries, argc, argv, 0, out_status);
 }
 
 static bool
@@ -216,6 +215,8 @@ make_job (PodCollectiveJob *job, const PodCollectiveOptions *options, GError **e
       || !parse_sizes (options->bytes == NULL ? "8:8GiB:2" : options->bytes, job->sizes, error))
     return false;
   job->topology = pod_topology_load (options->topology, error);
+  if (job->topology == NULL)
+    pod_error_prefix_option (error, "--topology");
   return job->topology != NULL && apply_sets (job->topology, options->sets, error)
          && pod_collective_make_group (job, options, error);
 }

@@ -138,9 +138,8 @@ pod_cmd_model (int argc, char **argv)
 
   g_option_context_set_summary (
       context, "M is a Hugging Face config.json or a name; without one, the names are listed.");
-  g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, pod_cli_scenario_group (scenario, names));
-  if (!pod_cli_parse (context, &argc, &argv, 1, &status))
+  if (!pod_cli_parse (context, entries, &argc, &argv, 1, &status))
     return status;
   if (argc > 1 && scenario->model != NULL)
     g_set_error (&error, POD_ERROR, POD_ERROR_INVALID, "--model: '%s' and '%s' are two models",

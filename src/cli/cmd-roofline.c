@@ -37,29 +37,29 @@ static bool
 parse_options (PodRooflineOptions *options, int *argc, char ***argv, int *out_status)
 {
   const GOptionEntry entries[] = {
-    { "topology", 0, 0, G_OPTION_ARG_STRING, &options->topology,
+    { "topology", 0, 0, G_OPTION_ARG_FILENAME, &options->topology,
       "A machine or a chip: h100:8, tpu-v5e:4x4, b200", "T" },
-    { "op", 0, 0, G_OPTION_ARG_STRING, &options->op, "matmul (default), attention, vector or copy",
+    { "op", 0, 0, G_OPTION_ARG_FILENAME, &options->op, "matmul (default), attention, vector or copy",
       "OP" },
-    { "shape", 0, 0, G_OPTION_ARG_STRING, &options->shape,
+    { "shape", 0, 0, G_OPTION_ARG_FILENAME, &options->shape,
       "matmul X[B,D].Y[D,F], G independent ones: B=,D=,F=[,G=]; attention: [B=,]T=,S=,N=[,K=],H=; "
       "vector: elements=[,flops=][,read=][,write=], each per element; copy: bytes= or read=,write=",
       "KEY=N,…" },
-    { "dtype", 0, 0, G_OPTION_ARG_STRING, &options->dtype,
+    { "dtype", 0, 0, G_OPTION_ARG_FILENAME, &options->dtype,
       "Of activations and results (default bf16)", "D" },
-    { "weight-dtype", 0, 0, G_OPTION_ARG_STRING, &options->weight_dtype,
+    { "weight-dtype", 0, 0, G_OPTION_ARG_FILENAME, &options->weight_dtype,
       "Of a matmul's weights (default: as --dtype)", "D" },
-    { "out-dtype", 0, 0, G_OPTION_ARG_STRING, &options->out_dtype,
+    { "out-dtype", 0, 0, G_OPTION_ARG_FILENAME, &options->out_dtype,
       "Of a matmul's results (default: as --dtype)", "D" },
-    { "compute-dtype", 0, 0, G_OPTION_ARG_STRING, &options->compute_dtype,
+    { "compute-dtype", 0, 0, G_OPTION_ARG_FILENAME, &options->compute_dtype,
       "Of the arithmetic (default: as --dtype)", "D" },
-    { "from", 0, 0, G_OPTION_ARG_STRING, &options->place,
+    { "from", 0, 0, G_OPTION_ARG_FILENAME, &options->place,
       "Where the operands live: hbm (default), vmem or host", "PLACE" },
     { "causal", 0, 0, G_OPTION_ARG_NONE, &options->is_causal, "Attention under a causal mask",
       NULL },
-    { "fidelity", 0, 0, G_OPTION_ARG_STRING, &options->fidelity,
+    { "fidelity", 0, 0, G_OPTION_ARG_FILENAME, &options->fidelity,
       "book, ideal or calibrated (default)", "F" },
-    { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->overrides,
+    { "set", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->overrides,
       "Override a number of the chip: chip.hbm_bandwidth=1.2TB/s (repeatable)", "PATH=VALUE" },
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &options->json,
       "Write every number to FILE, - is stdout", "FILE" },
@@ -73,8 +73,7 @@ parse_options (PodRooflineOptions *options, int *argc, char ***argv, int *out_st
                                 "The roofline of one operation on one device: its time, what "
                                 "bounds it, its arithmetic intensity,\nand the batch at which "
                                 "it turns compute-bound.");
-  g_option_context_add_main_entries (context, entries, NULL);
-  return pod_cli_parse (context, argc, argv, 0, out_status);
+  return pod_cli_parse (context, entries, argc, argv, 0, out_status);
 }
 
 /* NULL stands for @fallback. */
@@ -331,7 +330,7 @@ load_machine (PodRooflineJob *job, GError **error)
     job->topology = pod_topology_load (text, error);
   if (job->own_chip == NULL && job->topology == NULL)
     {
-      g_prefix_error (error, "--topology: ");
+      pod_error_prefix_option (error, "--topology");
       return false;
     }
   for (char **override = job->options.overrides; override != NULL && *override != NULL; override++)

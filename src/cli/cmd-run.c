@@ -140,7 +140,7 @@ pod_cmd_run (int argc, char **argv)
   const GOptionEntry entries[] = {
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &outputs.json, "every number as JSON (- is stdout)", "FILE" },
     { "trace", 0, 0, G_OPTION_ARG_FILENAME, &outputs.trace, "timeline as Chrome trace: .json or .json.gz", "FILE" },
-    { "trace-ranks", 0, 0, G_OPTION_ARG_STRING, &outputs.trace_ranks, "ranks in the timeline: classes (default), all, or 0,8,16", "R" },
+    { "trace-ranks", 0, 0, G_OPTION_ARG_FILENAME, &outputs.trace_ranks, "ranks in the timeline: classes (default), all, or 0,8,16", "R" },
     { "plot", 0, 0, G_OPTION_ARG_FILENAME, &outputs.plot, "pictures of breakdown and memory, with data and gnuplot script", "DIR" },
     { "dump-program", 0, 0, G_OPTION_ARG_FILENAME, &outputs.dump_program, "the expanded program as JSON lines", "FILE" },
     { "explain", 0, 0, G_OPTION_ARG_NONE, &outputs.explain, "which kernels and collectives take the time, and why", NULL },
@@ -150,9 +150,8 @@ pod_cmd_run (int argc, char **argv)
   PodRunRequest request = { 0 };
   int status;
 
-  g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, pod_cli_scenario_group (scenario, NULL));
-  if (!pod_cli_parse (context, &argc, &argv, 0, &status))
+  if (!pod_cli_parse (context, entries, &argc, &argv, 0, &status))
     return status;
   if (!pod_scenario_load_workload (scenario, &error) || !parse_trace_ranks (outputs.trace_ranks, &request, ranks, &error))
     return pod_cli_fail (error);

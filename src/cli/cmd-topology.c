@@ -113,13 +113,18 @@ check_file (const char *text, GError **error)
   g_autoptr (PodXml) xml = pod_xml_load (file, NULL, error);
   g_autoptr (PodTopology) topology = NULL;
   g_autoptr (PodChip) chip = NULL;
+  const char *root;
 
   if (xml == NULL)
     return false;
-  if (strcmp ((const char *) pod_xml_root (xml)->name, "chip") == 0)
+  root = (const char *) pod_xml_root (xml)->name;
+  if (strcmp (root, "chip") == 0)
     chip = pod_chip_load (file, NULL, error);
-  else
+  else if (strcmp (root, "topology") == 0)
     topology = pod_topology_load (file, error);
+  else
+    pod_xml_error (xml, pod_xml_root (xml), error, "<%s> is neither a <topology> nor a <chip>",
+                   root);
   if (chip == NULL && topology == NULL)
     return false;
   printf ("%s: ok\n", text);
@@ -262,14 +267,6 @@ list_all (const Outputs *outputs, GError **error)
 
 /* ---- one machine, or one chip ---- */
 
-static void
-append_lines (GString *out, const char *label, const GPtrArray *lines)
-{
-  for (guint i = 0; i < lines->len; i++)
-    g_string_append_printf (out, "%s: %s\n", label,
-                            (const char *) g_ptr_array_index ((GPtrArray *) lines, i));
-}
-
 static bool
 convert (const PodTopology *topology, const char *file, GError **error)
 {
@@ -307,7 +304,8 @@ print_all (const PodTopology *topology, const PodChip *chip, const Caption *capt
   pod_chip_facts_print (chip, out);
   g_string_append_c (out, '\n');
   pod_chip_defaults_print (chip, out);
-  append_lines (out, "assumed", assumptions);
+  for (guint i = 0; i < assumptions->len; i++)
+    g_string_append_printf (out, "note: %s\n", (const char *) g_ptr_array_index (assumptions, i));
   fputs (out->str, stdout);
 }
 
@@ -470,9 +468,8 @@ pod_cmd_topology (int argc, char **argv)
       context, "T is a file, a name in topologies/, a shape such as tpu-v5p:4x4x8 or h100:8x128, "
                "or a chip;\n"
                "without one, chips and machines are listed with the defaults of shapes.");
-  g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, pod_cli_scenario_group (scenario, names));
-  if (!pod_cli_parse (context, &argc, &argv, 1, &status))
+  if (!pod_cli_parse (context, entries, &argc, &argv, 1, &status))
     return status;
   if (!choose (scenario, &outputs, argc > 1 ? argv[1] : NULL, &error))
     return pod_cli_fail (error);

@@ -62,8 +62,7 @@ pod_cmd_diff (int argc, char **argv)
       = g_option_context_new ("A.json B.json - what changed between two results of podsim run");
   int status;
 
-  g_option_context_add_main_entries (context, entries, NULL);
-  if (!pod_cli_parse (context, &argc, &argv, 2, &status))
+  if (!pod_cli_parse (context, entries, &argc, &argv, 2, &status))
     return status;
   if (argc != 3)
     {

@@ -345,7 +345,7 @@ pod_machine_facts_print (const PodTopology *topology, const char *title, const c
   print_sizes (topology, count_all_links (classes), out);
   g_string_append_c (out, '\n');
   print_links (topology, classes, out);
-  if (topology->n_levels > 0)
+  if (topology->fabric == POD_FABRIC_SWITCHED ? topology->n_levels > 0 : topology->n_levels > 1)
     print_levels (topology, out);
 }
 

@@ -1,7 +1,9 @@
-#include <locale.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/data-path.h"
 #include "base/error.h"
@@ -18,12 +20,12 @@ const PodCommand pod_commands[] = {
 };
 
 static void
-print_usage (FILE *to)
+print_usage (void)
 {
-  fprintf (to, "Usage: podsim COMMAND [OPTIONS]\n\nSimulates training and serving Transformers on TPU and GPU clusters.\n\nCommands:\n");
+  printf ("Usage: podsim COMMAND [OPTIONS]\n\nSimulates training and serving Transformers on TPU and GPU clusters.\n\nCommands:\n");
   for (const PodCommand *command = pod_commands; command->name != NULL; command++)
-    fprintf (to, "  %-12s %s\n", command->name, command->summary);
-  fprintf (to, "\n  podsim COMMAND --help   its options\n  podsim help COMMAND     the same\n  podsim --version\n");
+    printf ("  %-12s %s\n", command->name, command->summary);
+  printf ("\n  podsim COMMAND --help   its options\n  podsim help COMMAND     the same\n  podsim --version\n");
 }
 
 static const PodCommand *
@@ -44,23 +46,28 @@ unknown_command (const char *name)
   for (const PodCommand *command = pod_commands; command->name != NULL; command++)
     g_ptr_array_add (names, (char *) command->name);
   near = pod_data_nearest (names, name);
-  fprintf (stderr, "podsim: unknown command '%s'%s%s%s; podsim --help lists them\n", name, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
-           near != NULL ? "'" : "");
-  return 2;
+  return pod_cli_refuse ("unknown command '%s'%s%s%s; podsim --help lists them", name, near != NULL ? ", did you mean '" : "",
+                         near != NULL ? near : "", near != NULL ? "'" : "");
 }
 
-int
-main (int argc, char **argv)
+/* A standard stream that is closed would give its number to the next file that is opened, which would then hold what is
+ * printed. Opened the wrong way round, it still fails as a closed one does. */
+static bool
+fill_standard_streams (void)
+{
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl (fd, F_GETFD) < 0 && errno == EBADF && open ("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+      return false;
+  return true;
+}
+
+static int
+run_command (int argc, char **argv)
 {
   const PodCommand *command;
-  int status;
 
-  signal (SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, reported as one */
   if (argc < 2)
-    {
-      print_usage (stderr);
-      return 2;
-    }
+    return pod_cli_refuse ("a command is missing; podsim --help lists them");
   if (strcmp (argv[1], "--version") == 0)
     {
       printf ("podsim %s\n", POD_VERSION);
@@ -68,24 +75,36 @@ main (int argc, char **argv)
     }
   if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "-h") == 0 || (strcmp (argv[1], "help") == 0 && argc == 2))
     {
-      print_usage (stdout);
+      print_usage ();
       return 0;
     }
   if (strcmp (argv[1], "help") == 0)
     {
-      char *help[] = { argv[2], "--help", NULL };
+      char *help[] = { argv[2], (char *) "--help", NULL };
 
       command = find_command (argv[2]);
       return command != NULL ? command->run (2, help) : unknown_command (argv[2]);
     }
   command = find_command (argv[1]);
-  if (command == NULL)
-    return unknown_command (argv[1]);
-  status = command->run (argc - 1, argv + 1);
-  if (fflush (stdout) != 0 || ferror (stdout))
-    {
-      fprintf (stderr, "podsim: cannot write to standard output\n");
-      return 1;
-    }
-  return status;
+  return command != NULL ? command->run (argc - 1, argv + 1) : unknown_command (argv[1]);
+}
+
+int
+main (int argc, char **argv)
+{
+  int status;
+
+  signal (SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, reported as one */
+  if (!fill_standard_streams ())
+    return 1;
+  status = run_command (argc, argv);
+  if (status == 1 || status == 2) /* one line has been said */
+    return status;
+  if (fflush (stdout) != 0)
+    pod_cli_refuse ("standard output: cannot write: %s", g_strerror (errno));
+  else if (ferror (stdout))
+    pod_cli_refuse ("standard output: cannot write all");
+  else
+    return status;
+  return 1;
 }

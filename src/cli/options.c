@@ -6,6 +6,42 @@
 #include "base/output.h"
 #include "cli/cli.h"
 
+/* Moves @at back to where a character begins. */
+static size_t
+character_start (const char *text, size_t at)
+{
+  while (at > 0 && ((unsigned char) text[at] & 0xc0) == 0x80)
+    at--;
+  return at;
+}
+
+/* Messages quote what they were given, which may hold anything: it must neither steer the terminal nor
+ * make more than one line, and what is right stands at the end. */
+static void
+print_line (const char *message)
+{
+  enum
+  {
+    MAX_BYTES = 1600,
+    MAX_HEAD_BYTES = 1000,
+    MAX_TAIL_BYTES = 500,
+  };
+  g_autofree char *line = g_utf8_make_valid (message, -1);
+  size_t n_bytes = strlen (line);
+  size_t n_head_bytes = n_bytes;
+  size_t tail = n_bytes;
+
+  for (char *c = line; *c != '\0'; c++)
+    if (g_ascii_iscntrl (*c))
+      *c = ' ';
+  if (n_bytes > MAX_BYTES)
+    {
+      n_head_bytes = character_start (line, MAX_HEAD_BYTES);
+      tail = character_start (line, n_bytes - MAX_TAIL_BYTES);
+    }
+  fprintf (stderr, "podsim: %.*s%s%s\n", (int) n_head_bytes, line, tail < n_bytes ? " [...] " : "", line + tail);
+}
+
 int
 pod_cli_fail (const GError *error)
 {
@@ -13,12 +49,24 @@ pod_cli_fail (const GError *error)
     [POD_ERROR_IO] = 1,          [POD_ERROR_PARSE] = 2,      [POD_ERROR_INVALID] = 2,
     [POD_ERROR_UNSUPPORTED] = 2, [POD_ERROR_INFEASIBLE] = 3, [POD_ERROR_LIMIT] = 3,
   };
-  g_autofree char *line = g_strdelimit (g_strdup (error->message), "\n\r", ' ');
 
-  fprintf (stderr, "podsim: %s\n", line);
+  print_line (error->message);
   if (error->domain != POD_ERROR)
     return 2;
   return status_of_code[error->code];
+}
+
+int
+pod_cli_refuse (const char *format, ...)
+{
+  g_autofree char *message = NULL;
+  va_list arguments;
+
+  va_start (arguments, format);
+  message = g_strdup_vprintf (format, arguments);
+  va_end (arguments);
+  print_line (message);
+  return 2;
 }
 
 /* GOption's callback gets "--name" or "--no-name"; the scenario's table does the rest. */
@@ -87,8 +135,8 @@ pod_cli_scenario_group (PodScenario *scenario, const char *const *names)
 
       if (!is_wanted (option->name, names))
         continue;
-      if (option->kind == POD_OPTION_FLAG)
-        entry.flags = G_OPTION_FLAG_NO_ARG;
+      /* FILENAME: the bytes as they are; GOption refuses other text than ASCII in the locale C */
+      entry.flags = option->kind == POD_OPTION_FLAG ? G_OPTION_FLAG_NO_ARG : G_OPTION_FLAG_FILENAME;
       g_array_append_val (data->entries, entry);
       if (option->kind == POD_OPTION_FLAG)
         {
@@ -103,13 +151,47 @@ pod_cli_scenario_group (PodScenario *scenario, const char *const *names)
   return group;
 }
 
+static bool
+is_flag (const char *name, const GOptionEntry *entries)
+{
+  for (; entries->long_name != NULL; entries++)
+    if (strcmp (entries->long_name, name) == 0)
+      return entries->arg == G_OPTION_ARG_NONE;
+  if (g_str_has_prefix (name, "no-"))
+    name += strlen ("no-");
+  for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
+    if (strcmp (option->name, name) == 0)
+      return option->kind == POD_OPTION_FLAG;
+  return false;
+}
+
+/* GOption takes "--flag=false" for "--flag". */
+static bool
+check_flags (char *const *words, const GOptionEntry *entries)
+{
+  for (; *words != NULL && strcmp (*words, "--") != 0; words++)
+    {
+      const char *equals = strchr (*words, '=');
+      g_autofree char *name = NULL;
+
+      if (!g_str_has_prefix (*words, "--") || equals == NULL)
+        continue;
+      name = g_strndup (*words + 2, (gsize) (equals - *words - 2));
+      if (is_flag (name, entries))
+        {
+          pod_cli_refuse ("--%s: takes no value, got '%s'; write --%s alone", name, equals + 1, name);
+          return false;
+        }
+    }
+  return true;
+}
+
 bool
-pod_cli_parse (GOptionContext *context, int *argc, char ***argv, int max_rest, int *out_status)
+pod_cli_parse (GOptionContext *context, const GOptionEntry *entries, int *argc, char ***argv, int max_rest, int *out_status)
 {
   g_autoptr (GError) error = NULL;
-  g_autofree char *name = g_strdup_printf ("podsim %s", (*argv)[0]);
 
-  g_set_prgname (name);
+  g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_set_help_enabled (context, FALSE);
   for (int i = 1; i < *argc; i++)
     if (strcmp ((*argv)[i], "--help") == 0 || strcmp ((*argv)[i], "-h") == 0)
@@ -120,6 +202,9 @@ pod_cli_parse (GOptionContext *context, int *argc, char ***argv, int max_rest, i
         *out_status = 0;
         return false;
       }
+  *out_status = 2;
+  if (!check_flags (*argv + 1, entries))
+    return false;
   if (!g_option_context_parse (context, argc, argv, &error))
     {
       *out_status = pod_cli_fail (error);
@@ -127,8 +212,7 @@ pod_cli_parse (GOptionContext *context, int *argc, char ***argv, int max_rest, i
     }
   if (*argc - 1 > max_rest)
     {
-      fprintf (stderr, "podsim: unexpected argument '%s'; podsim help %s lists the options\n", (*argv)[max_rest + 1], (*argv)[0]);
-      *out_status = 2;
+      pod_cli_refuse ("unexpected argument '%s'; podsim help %s lists the options", (*argv)[max_rest + 1], (*argv)[0]);
       return false;
     }
   return true;

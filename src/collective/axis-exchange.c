@@ -72,16 +72,13 @@ members_per_chip (const PodPlanRequest *request)
   return n;
 }
 
-/* The part of the buffer that moves along each axis within the slice. The devices of one chip come
- * last: their link is the fastest, and what they share of the ICI links is then each shard once. */
-static void
-split_volumes (const PodPlanRequest *request, PodAxisShape *shapes)
+void
+pod_axis_split (const PodPlanRequest *request, PodAxisShape *shapes, double *weights)
 {
   const PodAxis *torus[POD_MAX_FACTORS];
   unsigned n = 0, at[POD_MAX_FACTORS], row_of[POD_MAX_FACTORS];
   double parts[POD_MAX_FACTORS][POD_MAX_FACTORS]; /* B_ra as [a][r] */
   double cost[POD_MAX_FACTORS][POD_MAX_FACTORS] = { 0 };
-  double weights[POD_MAX_FACTORS];
   unsigned n_rows;
 
   for (unsigned a = 0; a < request->n_axes; a++)
@@ -243,7 +240,7 @@ bool
 pod_build_axis_exchange (PodPlanRequest *request, PodPlan *plan, GError **error)
 {
   PodAxisShape shapes[POD_MAX_FACTORS] = { 0 };
-  double twisted_share;
+  double twisted_share, weights[POD_MAX_FACTORS];
   unsigned n = request->n_axes + request->n_slice_axes,
            twice = request->kind == POD_ALL_REDUCE ? 2 : 1;
   bool is_good;
@@ -254,7 +251,7 @@ pod_build_axis_exchange (PodPlanRequest *request, PodPlan *plan, GError **error)
     {
       /* On a twist the devices of a chip come last, with all of the buffer */
       if (request->n_axes > 0 && !request->is_twisted_whole)
-        split_volumes (request, shapes);
+        pod_axis_split (request, shapes, weights);
       slice_volumes (request, shapes);
     }
   is_good

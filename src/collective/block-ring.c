@@ -20,10 +20,9 @@ pod_fits_block_ring (const PodPlanRequest *request)
          && !axes[1].is_ring && (axes[0].size % 2 == 0 || axes[1].size % 2 == 0);
 }
 
-/* Where the ring stands at @step: row and column. */
-static void
-ring_position (uint32_t n_rows, uint32_t n_columns, uint32_t step, uint32_t *out_row,
-               uint32_t *out_column)
+void
+pod_block_ring_position (uint32_t n_rows, uint32_t n_columns, uint32_t step, uint32_t *out_row,
+                         uint32_t *out_column)
 {
   uint32_t width = n_columns - 1, snake = n_rows * width;
 
@@ -47,8 +46,8 @@ add_step (PodPlanRequest *request, const PodAxis *const *sides, uint32_t step, d
   PodAxisHop out, back;
   int sign;
 
-  ring_position (rows->size, columns->size, step, &row, &column);
-  ring_position (rows->size, columns->size, (step + 1) % n, &next_row, &next_column);
+  pod_block_ring_position (rows->size, columns->size, step, &row, &column);
+  pod_block_ring_position (rows->size, columns->size, (step + 1) % n, &next_row, &next_column);
   axis = row != next_row ? rows : columns;
   sign = next_row > row || next_column > column ? +1 : -1;
   out = (PodAxisHop){ axis, row * rows->span + column * columns->span, sign };

@@ -194,6 +194,8 @@ pod_plan_time (const PodTopology *topology, PodFidelity fidelity, const PodPlan 
     slowest_s = MAX (slowest_s,
                      (double) plan->entries[i].share_q32
                          / pod_collective_link_rate (topology, fidelity, plan->entries[i].link));
+  if (plan->wire_ratio > 0)
+    slowest_s *= plan->wire_ratio;
   return (double) plan->latency_ps * 1e-12 + bytes * plan->busiest_ratio / q32_one * slowest_s;
 }
 
@@ -242,7 +244,6 @@ take_loads (PodPlan *plan, const PodLinkLoads *loads)
 static PodPlan *
 build (PodPlanRequest *request, const PodAlgorithm *algorithm, GError **error)
 {
-  const PodTopology *topology = request->topology;
   g_autoptr (PodPlan) plan = g_new0 (PodPlan, 1);
 
   pod_link_loads_clear (&request->loads);
@@ -261,13 +262,6 @@ build (PodPlanRequest *request, const PodAlgorithm *algorithm, GError **error)
       plan->explain = g_strdup_printf ("book: max(bytes / %.4g B/s, %.4g s); %s",
                                        1 / plan->book_s_per_byte, plan->book_latency_s, how);
     }
-  if (request->fidelity == POD_FIDELITY_CALIBRATED && topology->chip != NULL)
-    {
-      int64_t launch_ps = 0;
-
-      if (pod_seconds_to_ps (topology->chip->collective_launch_s, &launch_ps))
-        plan->latency_ps += launch_ps;
-    }
   return g_steal_pointer (&plan);
 }
 
@@ -282,37 +276,98 @@ is_candidate (const PodPlanRequest *request, const PodAlgorithm *algorithm, cons
          && !(algorithm->is_by_name_in_book && request->fidelity == POD_FIDELITY_BOOK);
 }
 
-static PodPlan *
-choose (PodPlanRequest *request, uint64_t payload_bytes, const char *name, GError **error)
+/* Without a library's table: the chip's launch floor, and the network efficiency that its links
+ * have. */
+static void
+add_launch (const PodPlanRequest *request, PodPlan *plan, uint64_t payload_bytes)
 {
-  g_autoptr (PodPlan) best = NULL;
-  double best_s = 0;
-  unsigned n_candidates = 0;
+  const PodTopology *topology = request->topology;
+  int64_t launch_ps = 0;
 
-  for (size_t i = 0; i < G_N_ELEMENTS (algorithms); i++)
-    n_candidates += is_candidate (request, &algorithms[i], name);
-  for (size_t i = 0; i < G_N_ELEMENTS (algorithms); i++)
+  if (request->fidelity == POD_FIDELITY_CALIBRATED && topology->chip != NULL
+      && pod_seconds_to_ps (topology->chip->collective_launch_s, &launch_ps))
+    plan->latency_ps += launch_ps;
+  plan->cost_s = pod_plan_time (topology, request->fidelity, plan, payload_bytes);
+}
+
+/* Which rows of the tables a request asks for. */
+typedef struct
+{
+  const char *algorithm; /* (nullable) any */
+  const char *protocol;  /* (nullable) any */
+  bool is_by_library;    /* only what the library has a path for */
+} Wanted;
+
+/* Adds to @plans what @algorithm makes of the request: a plan for each path of the library. */
+static bool
+add_plans (PodPlanRequest *request, const PodAlgorithm *algorithm, const Wanted *wanted,
+           uint64_t payload_bytes, GPtrArray *plans, GError **error)
+{
+  g_autoptr (PodPlan) plan = build (request, algorithm, error);
+  PodLibraryShape shape;
+  guint n_before = plans->len;
+
+  if (plan == NULL)
+    return false;
+  pod_library_shape (request, plan, &shape);
+  for (guint i = 0; request->device != NULL && i < request->device->paths->len; i++)
     {
-      g_autoptr (PodPlan) plan = NULL;
-      double time_s;
+      const PodLibraryPath *path = g_ptr_array_index (request->device->paths, i);
+      PodPlan *priced;
 
-      if (!is_candidate (request, &algorithms[i], name))
+      if (!pod_library_path_fits (request->device, path, &shape, algorithm->name)
+          || (wanted->protocol != NULL
+              && strcmp (wanted->protocol, pod_protocol_name (path->protocol)) != 0))
         continue;
-      plan = build (request, &algorithms[i], error);
-      if (plan == NULL)
-        return NULL;
-      if (name != NULL || n_candidates == 1)
-        return g_steal_pointer (&plan);
-      time_s = pod_plan_time (request->topology, request->fidelity, plan, payload_bytes);
-      /* Equal up to rounding is equal: the first stays */
-      if (best == NULL || time_s < best_s * (1 - 1e-9))
-        {
-          g_clear_pointer (&best, pod_plan_free);
-          best = g_steal_pointer (&plan);
-          best_s = time_s;
-        }
+      priced = pod_plan_copy (plan);
+      pod_library_apply (request, path, &shape, payload_bytes, priced);
+      g_ptr_array_add (plans, priced);
     }
-  return g_steal_pointer (&best);
+  if (plans->len > n_before || wanted->protocol != NULL || wanted->is_by_library)
+    return true;
+  add_launch (request, plan, payload_bytes);
+  g_ptr_array_add (plans, g_steal_pointer (&plan));
+  return true;
+}
+
+static void
+free_plan (gpointer data)
+{
+  pod_plan_free (data);
+}
+
+/* Every plan that the request may take, in the order of the tables. */
+static GPtrArray *
+list_plans (PodPlanRequest *request, const char *algorithm, const char *protocol,
+            uint64_t payload_bytes, GError **error)
+{
+  g_autoptr (GPtrArray) plans = g_ptr_array_new_with_free_func (free_plan);
+  Wanted wanted = { .algorithm = algorithm, .protocol = protocol };
+
+  for (size_t i = 0; i < G_N_ELEMENTS (algorithms) && algorithm == NULL; i++)
+    wanted.is_by_library |= is_candidate (request, &algorithms[i], NULL)
+                            && pod_library_has (request, algorithms[i].name);
+  for (size_t i = 0; i < G_N_ELEMENTS (algorithms); i++)
+    if (is_candidate (request, &algorithms[i], algorithm)
+        && (!wanted.is_by_library || pod_library_has (request, algorithms[i].name))
+        && !add_plans (request, &algorithms[i], &wanted, payload_bytes, plans, error))
+      return NULL;
+  return g_steal_pointer (&plans);
+}
+
+static PodPlan *
+cheapest (GPtrArray *plans)
+{
+  guint best = 0;
+
+  if (plans->len == 0)
+    return NULL;
+  /* Equal up to rounding is equal: the first stays */
+  for (guint i = 1; i < plans->len; i++)
+    if (((const PodPlan *) g_ptr_array_index (plans, i))->cost_s
+        < ((const PodPlan *) g_ptr_array_index (plans, best))->cost_s * (1 - 1e-9))
+      best = i;
+  return g_ptr_array_steal_index (plans, best);
 }
 
 /* Each name once, those that fit when @request is not NULL. */
@@ -404,47 +459,154 @@ check_group (const PodTopology *topology, const PodGroup *group, PodCollectiveKi
   return true;
 }
 
+/* "ring/ll128" into its parts; "auto" is NULL. */
+static bool
+split_name (const char *text, char **out_algorithm, const char **out_protocol, GError **error)
+{
+  const char *slash = text == NULL ? NULL : strchr (text, '/');
+
+  *out_protocol = NULL;
+  if (slash != NULL)
+    {
+      for (unsigned p = 0; p < POD_N_PROTOCOLS; p++)
+        if (g_ascii_strcasecmp (slash + 1, pod_protocol_name (p)) == 0)
+          *out_protocol = pod_protocol_name (p);
+      if (*out_protocol == NULL)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
+                       "unknown protocol '%s', expected ll, ll128 or simple", slash + 1);
+          return false;
+        }
+    }
+  *out_algorithm = slash != NULL ? g_strndup (text, (gsize) (slash - text)) : g_strdup (text);
+  if (g_strcmp0 (*out_algorithm, "auto") == 0)
+    g_clear_pointer (out_algorithm, g_free);
+  return check_name (*out_algorithm, error);
+}
+
+static PodPlan *
+plan_of_one (void)
+{
+  PodPlan *plan = g_new0 (PodPlan, 1);
+
+  plan->algorithm = "none";
+  plan->explain = g_strdup ("a group of one moves nothing");
+  return plan;
+}
+
+/* Analyses the group of @query into @request. */
+static bool
+prepare (PodPlanRequest *request, const PodPlanQuery *query, GError **error)
+{
+  const PodTopology *topology = query->topology;
+
+  if (!check_group (topology, query->group, query->kind, error))
+    return false;
+  *request = (PodPlanRequest){
+    .topology = topology,
+    .fidelity = query->fidelity,
+    .group = query->group,
+    .kind = query->kind,
+    .dtype = query->dtype,
+    .route = g_array_new (FALSE, FALSE, sizeof (uint32_t)),
+  };
+  if (query->fidelity == POD_FIDELITY_CALIBRATED)
+    request->device = pod_library_device (query->library, topology->chip);
+  if (query->group->n_factors > 0 && topology->fabric == POD_FABRIC_TORUS)
+    return pod_axes_init (request, error);
+  if (topology->fabric == POD_FABRIC_SWITCHED)
+    pod_member_nodes_init (&request->nodes, topology, query->group);
+  return true;
+}
+
+GPtrArray *
+pod_collective_plan_table (const PodPlanQuery *query, GError **error)
+{
+  g_auto (PodPlanRequest) request = { 0 };
+  g_autofree char *name = NULL;
+  g_autofree char *names = NULL;
+  g_autoptr (GPtrArray) plans = NULL;
+  const char *protocol;
+
+  g_return_val_if_fail (query->topology != NULL && query->group != NULL, NULL);
+  g_return_val_if_fail (query->group->n_devices > 0, NULL);
+  g_return_val_if_fail ((unsigned) query->kind < POD_N_COLLECTIVES
+                            && query->group->n_factors <= POD_MAX_FACTORS,
+                        NULL);
+
+  if (!split_name (query->algorithm, &name, &protocol, error))
+    return NULL;
+  if (query->group->n_devices == 1)
+    {
+      plans = g_ptr_array_new_with_free_func (free_plan);
+      g_ptr_array_add (plans, plan_of_one ());
+      return g_steal_pointer (&plans);
+    }
+  if (!prepare (&request, query, error))
+    return NULL;
+  plans = list_plans (&request, name, protocol, query->payload_bytes, error);
+  if (plans == NULL)
+    return NULL;
+  if (plans->len == 0)
+    {
+      names = list_names (&request);
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
+                   "algorithm %s%s%s cannot do %s over this group of %u; these can: %s",
+                   name == NULL ? "auto" : name, protocol == NULL ? "" : "/",
+                   protocol == NULL ? "" : protocol, pod_collective_name (query->kind),
+                   query->group->n_devices, names);
+      return NULL;
+    }
+  return g_steal_pointer (&plans);
+}
+
+GArray *
+pod_library_cases (const PodPlanQuery *query, GError **error)
+{
+  g_auto (PodPlanRequest) request = { 0 };
+  g_autoptr (GArray) cases = g_array_new (FALSE, TRUE, sizeof (PodLibraryCase));
+
+  if (!prepare (&request, query, error))
+    return NULL;
+  for (size_t i = 0; i < G_N_ELEMENTS (algorithms); i++)
+    {
+      g_autoptr (PodPlan) plan = NULL;
+      PodLibraryCase one = { .algorithm = algorithms[i].name };
+
+      if (!is_candidate (&request, &algorithms[i], NULL)
+          || !pod_library_has (&request, algorithms[i].name))
+        continue;
+      plan = build (&request, &algorithms[i], error);
+      if (plan == NULL)
+        return NULL;
+      pod_library_shape (&request, plan, &one.shape);
+      g_array_append_val (cases, one);
+    }
+  return g_steal_pointer (&cases);
+}
+
+PodPlan *
+pod_collective_plan_query (const PodPlanQuery *query, GError **error)
+{
+  g_autoptr (GPtrArray) plans = pod_collective_plan_table (query, error);
+
+  return plans != NULL ? cheapest (plans) : NULL;
+}
+
 PodPlan *
 pod_collective_plan (const PodTopology *topology, PodFidelity fidelity, const PodGroup *group,
                      PodCollectiveKind kind, uint64_t payload_bytes, const char *algorithm,
                      GError **error)
 {
-  g_auto (PodPlanRequest) request
-      = { .topology = topology, .fidelity = fidelity, .group = group, .kind = kind };
-  const char *name = g_strcmp0 (algorithm, "auto") == 0 ? NULL : algorithm;
-  g_autofree char *names = NULL;
-  PodPlan *plan;
+  const PodPlanQuery query = {
+    .topology = topology,
+    .fidelity = fidelity,
+    .group = group,
+    .kind = kind,
+    .dtype = POD_DTYPE_BF16,
+    .payload_bytes = payload_bytes,
+    .algorithm = algorithm,
+  };
 
-  g_return_val_if_fail (topology != NULL && group != NULL && group->n_devices > 0, NULL);
-  g_return_val_if_fail ((unsigned) kind < POD_N_COLLECTIVES && group->n_factors <= POD_MAX_FACTORS,
-                        NULL);
-
-  if (!check_name (name, error) || !check_group (topology, group, kind, error))
-    return NULL;
-  if (group->n_devices == 1)
-    {
-      plan = g_new0 (PodPlan, 1);
-      plan->algorithm = "none";
-      plan->explain = g_strdup ("a group of one moves nothing");
-      return plan;
-    }
-  request.route = g_array_new (FALSE, FALSE, sizeof (uint32_t));
-  if (group->n_factors > 0 && topology->fabric == POD_FABRIC_TORUS)
-    {
-      if (!pod_axes_init (&request, error))
-        return NULL;
-    }
-  else if (topology->fabric == POD_FABRIC_SWITCHED)
-    pod_member_nodes_init (&request.nodes, topology, group);
-
-  plan = choose (&request, payload_bytes, name, error);
-  if (plan == NULL && (error == NULL || *error == NULL))
-    {
-      names = list_names (&request);
-      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-                   "algorithm %s cannot do %s over this group of %u; these can: %s",
-                   name == NULL ? "auto" : name, pod_collective_name (kind), group->n_devices,
-                   names);
-    }
-  return plan;
+  return pod_collective_plan_query (&query, error);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/dtype.h"
 #include "network/network.h"
 #include "topology/topology.h"
 
@@ -51,6 +52,12 @@ typedef struct
   PodPathEntry *entries; /* (owned) share relative to the busiest link: share_q32 = 2^32 there */
   int64_t latency_ps;    /* hops and steps; calibrated adds the launch floor */
   unsigned n_steps;
+  unsigned n_net_steps;      /* those between nodes */
+  int64_t net_latency_ps;    /* of the links of those steps */
+  const char *protocol;      /* (nullable) of a library's cost table: "ll", "ll128", "simple" */
+  double wire_ratio;         /* time of the bytes on a link against bytes/capacity: protocol and
+                                pipeline losses; 0 = 1 */
+  double cost_s;             /* what the chooser compared */
   double book_s_per_byte; /* the book's V/W (2V/W for all-reduce, V/(4W) for all-to-all, …) per
                              payload byte */
   double book_latency_s;  /* enters as a maximum */
@@ -68,6 +75,24 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodPlan, pod_plan_free)
 PodPlan *pod_collective_plan (const PodTopology *topology, PodFidelity fidelity,
                               const PodGroup *group, PodCollectiveKind kind, uint64_t payload_bytes,
                               const char *algorithm, GError **error);
+
+/* The same, by a library's cost tables (see collective/library.h) at fidelity calibrated. */
+typedef struct
+{
+  const PodTopology *topology;
+  PodFidelity fidelity;
+  const PodGroup *group;
+  PodCollectiveKind kind;
+  PodDtype dtype;
+  uint64_t payload_bytes;
+  const char *algorithm;            /* (nullable) "ring", "ring/ll128"; NULL or "auto": the cheapest */
+  const struct PodLibrary *library; /* (nullable) the chip's launch floor and network efficiency */
+} PodPlanQuery;
+
+PodPlan *pod_collective_plan_query (const PodPlanQuery *query, GError **error);
+/* Every algorithm and protocol that can do it, each with its time and its cost, in the order of the
+ * tables. Returns: (transfer full) (element-type PodPlan) */
+GPtrArray *pod_collective_plan_table (const PodPlanQuery *query, GError **error);
 
 /* Seconds of the plan alone on the machine (analytic): book: max(V/W, latency); else latency + the
  * slowest of bytes/capacity over its links, with capacities by pod_collective_link_rate. */

@@ -6,10 +6,8 @@
  * ring needs 2V(n-1)/n. Inside a node: reduce-scatter and all-gather, or the switch's reduction
  * ("nvls-tree"). */
 
-/* Parent of @rank in the tree whose leaves are the odd ranks and whose root is 0. Returns false for
- * the root. */
-static bool
-tree_parent (unsigned n, unsigned rank, unsigned *out)
+bool
+pod_double_tree_parent (unsigned n, unsigned rank, unsigned *out)
 {
   unsigned bit = rank & (~rank + 1);
 
@@ -21,10 +19,8 @@ tree_parent (unsigned n, unsigned rank, unsigned *out)
   return true;
 }
 
-/* Both trees: the second mirrors the ranks when there is an even number of them, else shifts them
- * by one, so that odd ranks (leaves) become even ones. */
-static unsigned
-place (unsigned n, unsigned tree, unsigned rank)
+unsigned
+pod_double_tree_place (unsigned n, unsigned tree, unsigned rank)
 {
   if (tree == 0)
     return rank;
@@ -40,7 +36,7 @@ tree_depth (unsigned n)
     {
       unsigned at = rank, depth = 0;
 
-      for (; tree_parent (n, at, &at); depth++)
+      for (; pod_double_tree_parent (n, at, &at); depth++)
         ;
       deepest = MAX (deepest, depth);
     }
@@ -60,11 +56,11 @@ build (PodPlanRequest *request, PodPlan *plan, bool is_switch_reduced, GError **
   for (unsigned tree = 0; tree < 2; tree++)
     for (unsigned rank = 1; rank < n_nodes; rank++)
       {
-        unsigned parent, from = place (n_nodes, tree, rank), to;
+        unsigned parent, from = pod_double_tree_place (n_nodes, tree, rank), to;
 
-        if (!tree_parent (n_nodes, rank, &parent))
+        if (!pod_double_tree_parent (n_nodes, rank, &parent))
           continue;
-        to = place (n_nodes, tree, parent);
+        to = pod_double_tree_place (n_nodes, tree, parent);
         if (!pod_node_add_flow (request, from, to, 0.5, error)
             || !pod_node_add_flow (request, to, from, 0.5, error))
           return false;

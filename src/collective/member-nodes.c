@@ -96,11 +96,8 @@ pod_node_add (PodPlanRequest *request, unsigned node, double bytes, GError **err
   return true;
 }
 
-/* The flow is cut into lcm(from, to) equal strands, so that both sides share it evenly and equal
- * sides stay on their rails. Strange sizes would make many: then the larger side is even and the
- * other nearly so. */
-static uint32_t
-n_strands (uint32_t a, uint32_t b)
+uint32_t
+pod_node_n_strands (uint32_t a, uint32_t b)
 {
   enum
   {
@@ -124,7 +121,7 @@ pod_node_add_flow (PodPlanRequest *request, unsigned from, unsigned to, double b
 {
   const PodMemberNodes *nodes = &request->nodes;
   uint32_t n_from = pod_member_nodes_count (nodes, from), n_to = pod_member_nodes_count (nodes, to);
-  uint32_t n = n_strands (n_from, n_to);
+  uint32_t n = pod_node_n_strands (n_from, n_to);
 
   for (uint32_t s = 0; s < n; s++)
     if (!pod_route_add (request, nodes->devices[nodes->first[from] + (uint64_t) s * n_from / n],

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "collective/collective.h"
+#include "collective/library.h"
 
 /* What the algorithms share: a request with its group analysed once, and an accumulator of bytes
  * per link. */
@@ -62,6 +63,8 @@ typedef struct
   PodMemberNodes nodes;  /* n_nodes = 0 unless the group is a list on a switched machine */
   GArray *route;         /* (owned) (element-type uint32_t) the last route that was found */
   PodLinkLoads loads;    /* of the plan that is being built */
+  PodDtype dtype;
+  const PodLibraryDevice *device; /* (nullable) the library's entry of this chip */
 } PodPlanRequest;
 
 /* Seconds per payload byte of the slowest link at @fidelity. O(entries). */
@@ -80,6 +83,16 @@ typedef struct
   bool is_by_name;         /* never chosen by cost */
   bool is_by_name_in_book; /* the book counts it only where it says so */
 } PodAlgorithm;
+
+/* ---- library-plan.c ---- */
+/* Has the library a path by which this algorithm does the request? */
+bool pod_library_has (const PodPlanRequest *request, const char *algorithm);
+/* What the library's equations need of a plan. */
+void pod_library_shape (const PodPlanRequest *request, const PodPlan *plan, PodLibraryShape *out);
+/* Prices @plan by @path: protocol, latency, wire ratio, cost. */
+void pod_library_apply (const PodPlanRequest *request, const PodLibraryPath *path,
+                        const PodLibraryShape *shape, uint64_t payload_bytes, PodPlan *plan);
+PodPlan *pod_plan_copy (const PodPlan *plan);
 
 /* ---- axis.c ---- */
 bool pod_axes_init (PodPlanRequest *request, GError **error);
@@ -114,6 +127,12 @@ uint32_t pod_axis_steps (const PodAxis *axis);
 int64_t pod_axis_latency_ps (const PodAxis *axis);
 double pod_axis_book_latency_s (const PodPlanRequest *request, const PodAxis *axis);
 
+/* ---- axis-exchange.c ---- */
+/* The part of the buffer that moves along each axis within the slice, in @shapes, and the weights
+ * p_r, one for each axis of the torus in their order. The devices of one chip come last: their link
+ * is the fastest, and what they share of the ICI links is then each shard once. */
+void pod_axis_split (const PodPlanRequest *request, PodAxisShape *shapes, double *weights);
+
 /* ---- twisted-torus.c ---- */
 /* Adds the loads on the ICI links of a whole twisted slice. *out_share: on the busiest; *out_steps:
  * the longest route. */
@@ -139,6 +158,10 @@ bool pod_node_add (PodPlanRequest *request, unsigned node, double bytes, GError 
  * O(routes). */
 bool pod_node_add_flow (PodPlanRequest *request, unsigned from, unsigned to, double bytes,
                         GError **error);
+/* Such a flow is cut into lcm(from, to) equal strands, so that both sides share it evenly and equal
+ * sides stay on their rails. Strange sizes would make many: then the larger side is even and the
+ * other nearly so. */
+uint32_t pod_node_n_strands (uint32_t a, uint32_t b);
 /* Latency of the route between neighbours in a node, and between neighbouring nodes: the largest.
  */
 bool pod_node_latencies (PodPlanRequest *request, int64_t *out_inside_ps, int64_t *out_across_ps,
@@ -166,6 +189,9 @@ bool pod_fits_slices (const PodPlanRequest *request);
 bool pod_fits_slices_only (const PodPlanRequest *request);
 bool pod_build_axis_exchange (PodPlanRequest *request, PodPlan *plan, GError **error);
 
+/* Where the ring stands at @step: row and column. */
+void pod_block_ring_position (uint32_t n_rows, uint32_t n_columns, uint32_t step, uint32_t *out_row,
+                              uint32_t *out_column);
 bool pod_fits_block_ring (const PodPlanRequest *request);
 bool pod_build_block_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
 
@@ -194,6 +220,12 @@ bool pod_build_hierarchical (PodPlanRequest *request, PodPlan *plan, GError **er
 bool pod_build_rail_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
 bool pod_build_rail_chain (PodPlanRequest *request, PodPlan *plan, GError **error);
 
+/* Parent of @rank in the tree whose leaves are the odd ranks and whose root is 0. Returns false for
+ * the root. */
+bool pod_double_tree_parent (unsigned n, unsigned rank, unsigned *out);
+/* Both trees: the second mirrors the ranks when there is an even number of them, else shifts them
+ * by one, so that odd ranks (leaves) become even ones. */
+unsigned pod_double_tree_place (unsigned n, unsigned tree, unsigned rank);
 bool pod_build_double_tree (PodPlanRequest *request, PodPlan *plan, GError **error);
 bool pod_fits_nvls_tree (const PodPlanRequest *request);
 bool pod_build_nvls_tree (PodPlanRequest *request, PodPlan *plan, GError **error);

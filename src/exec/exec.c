@@ -365,6 +365,7 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
   const PodProgram *program = exec->program;
   const PodProgramClass *class = g_ptr_array_index (program->classes, class_index);
   g_autofree double *n_runs = g_new0 (double, program->blocks->len);
+  double stream_s[POD_N_AXES][POD_N_STREAMS] = { { 0 } };
 
   for (guint i = 0; i < class->steps->len; i++)
     n_runs[g_array_index (class->steps, PodOpStep, i).block]++;
@@ -382,6 +383,7 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
               const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, exec->routes->use_of_op[k]);
 
               result->phase_comm_s[op->phase][use->axis] += n_runs[b] * use->alone_s;
+              stream_s[use->axis][op->stream] += n_runs[b] * use->alone_s;
               continue;
             }
           time = &g_array_index (kernels, PodKernelUse, op->kernel).time;
@@ -394,6 +396,9 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
             result->overhead_bound_s += n_runs[b] * time->time_s;
         }
     }
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    for (unsigned s = 0; s < POD_N_STREAMS; s++)
+      result->stream_comm_s[a] = MAX (result->stream_comm_s[a], stream_s[a][s]);
 }
 
 static void

@@ -71,6 +71,7 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
 {
   g_auto (GStrv) words = g_strsplit_set (text, " \t\n", -1);
   PodLayout layout = { .is_sequence_parallel = true };
+  bool is_given[POD_N_AXES] = { false };
   int auto_axis = -1;
 
   for (unsigned a = 0; a < POD_N_AXES; a++)
@@ -94,6 +95,15 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
           g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "layout: unknown axis '%s'; known are dp, fsdp, tp, cp, pp, ep, etp, vpp", pair[0]);
           return false;
         }
+      if (!is_unsupported (pair[0]))
+        {
+          if (is_given[axis])
+            {
+              g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "layout: %s stands twice", pair[0]);
+              return false;
+            }
+          is_given[axis] = true;
+        }
       if (strcmp (pair[1], "auto") == 0 && !is_unsupported (pair[0]))
         {
           if (auto_axis >= 0)
@@ -111,7 +121,7 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
         }
       if (degree < 1 || degree > UINT32_MAX)
         {
-          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "layout: %s=%s must be at least 1", pair[0], pair[1]);
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "layout: %s=%s must be at least 1 and below 2^32", pair[0], pair[1]);
           return false;
         }
       if (is_unsupported (pair[0]))
@@ -144,15 +154,24 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
   return true;
 }
 
+/* The largest divisor of @value up to @limit. O(sqrt (value)), and no more than @limit. */
+static uint64_t
+divisor_below (uint64_t value, uint64_t limit)
+{
+  uint64_t best = 1;
+
+  for (uint64_t d = 1; d <= limit && d <= value / d; d++)
+    if (value % d == 0)
+      best = MAX (best, value / d <= limit ? value / d : d);
+  return best;
+}
+
 static bool
 refuse (GError **error, const char *what, uint64_t value, const char *by, uint64_t divisor)
 {
   uint64_t below = value / divisor * divisor;
-  uint64_t best = 1;
+  uint64_t best = divisor_below (value, divisor);
 
-  for (uint64_t d = 1; d <= divisor; d++)
-    if (value % d == 0)
-      best = d;
   if (below > 0)
     g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
                  "%s (%" G_GUINT64_FORMAT ") is not a multiple of %s (%" G_GUINT64_FORMAT "): %" G_GUINT64_FORMAT " %% %" G_GUINT64_FORMAT " = %" G_GUINT64_FORMAT
@@ -203,14 +222,31 @@ static bool
 check_batch (const PodLayout *layout, const PodBatch *batch, GError **error)
 {
   const uint64_t data = (uint64_t) layout->degree[POD_AXIS_DP] * layout->degree[POD_AXIS_FSDP];
+  uint64_t n_microbatches;
+  uint64_t divisor;
 
   if (batch->global_batch == 0 || batch->micro_batch == 0 || batch->seq_len == 0)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "global batch, micro-batch and sequence length must be at least 1");
       return false;
     }
-  if (batch->global_batch % (data * batch->micro_batch) != 0)
-    return refuse (error, "global batch", batch->global_batch, "dp x fsdp x micro-batch", data * batch->micro_batch);
+  if ((double) batch->global_batch * (double) batch->seq_len > POD_MAX_STEP_TOKENS || !g_uint64_checked_mul (&divisor, data, batch->micro_batch))
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_LIMIT,
+                   "global batch %" G_GUINT64_FORMAT " of sequences of %" G_GUINT64_FORMAT " in micro-batches of %" G_GUINT64_FORMAT ": a step has at most %.0g tokens",
+                   batch->global_batch, batch->seq_len, batch->micro_batch, POD_MAX_STEP_TOKENS);
+      return false;
+    }
+  if (batch->global_batch % divisor != 0)
+    return refuse (error, "global batch", batch->global_batch, "dp x fsdp x micro-batch", divisor);
+  n_microbatches = batch->global_batch / divisor;
+  if (n_microbatches > POD_MAX_SLOTS / layout->degree[POD_AXIS_PP])
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_LIMIT,
+                   "global batch: %" G_GUINT64_FORMAT " microbatches on each of %u stages are more than the %u in all that one step can have: take a larger micro-batch",
+                   n_microbatches, layout->degree[POD_AXIS_PP], POD_MAX_SLOTS);
+      return false;
+    }
   return true;
 }
 

@@ -49,8 +49,12 @@ typedef struct
   bool is_embed_head_as_layers;
 } PodBatch;
 
+#define POD_MAX_STEP_TOKENS 1e15  /* below 2^53, so that tokens are exact as doubles; a training of today has 1e13 */
+#define POD_MAX_SLOTS       4000000U /* microbatches of all stages: so long a step takes hours to simulate */
+
 /* Everything that must divide, each refusal with the three numbers and the nearest legal choice (POD_ERROR_INFEASIBLE):
- * devices, heads, KV heads (replicated with a note when tp is a multiple of them), FFN, sequence, batch, layers.
+ * devices, heads, KV heads (replicated with a note when tp is a multiple of them), FFN, sequence, batch, layers. LIMIT beyond
+ * the two limits above.
  * @notes (element-type utf8): what was decided. @out_stage_layers: pp counts of Transformer layers (caller frees). */
 bool pod_layout_check (const PodLayout *layout, const PodModel *model, const PodBatch *batch, uint32_t n_devices, bool allow_idle,
                        GPtrArray *notes, uint32_t **out_stage_layers, GError **error);

@@ -89,6 +89,19 @@ tp_collective (PodPass *pass, const char *name, PodCollectiveKind kind, double b
   return op;
 }
 
+/* The buffer of a gather over tp, from its start to the end of @last_user. */
+static void
+hold_gathered (PodPass *pass, uint32_t gather, uint32_t last_user, uint64_t width)
+{
+  PodEmitter *emitter = pass->emitter;
+  const double bytes = emitter->tokens * (double) width * emitter->element_bytes;
+
+  if (gather == POD_NO_OP)
+    return;
+  pod_builder_alloc (&emitter->builder, gather, emitter->label_gathered_tokens, bytes);
+  pod_builder_free_buffer (&emitter->builder, last_user, emitter->label_gathered_tokens, bytes);
+}
+
 /* What flows, whole over tp: gathered at most once. */
 static void
 gather_value (PodPass *pass, const char *name, uint64_t width)
@@ -130,6 +143,7 @@ typedef struct
   uint64_t k;
   PodShardedMatmul comm;
   bool is_reduced;
+  uint32_t gather; /* out: the (first) gather that it needed, POD_NO_OP none */
 } Product;
 
 /* Collective matmul (Wang et al., ASPLOS 2023): the gather comes in pieces, each multiplied while the next is on its way; partial
@@ -147,7 +161,7 @@ n_pieces (const PodPass *pass, const Product *product)
 }
 
 static uint32_t
-multiply (PodPass *pass, const Product *product)
+multiply (PodPass *pass, Product *product)
 {
   PodEmitter *emitter = pass->emitter;
   const double pieces = n_pieces (pass, product);
@@ -161,14 +175,20 @@ multiply (PodPass *pass, const Product *product)
   uint32_t reduced = POD_NO_OP;
   uint32_t op = POD_NO_OP;
 
+  product->gather = POD_NO_OP;
   if (gathers && pieces == 1)
-    gather_value (pass, product->name, product->k);
+    {
+      gather_value (pass, product->name, product->k);
+      product->gather = pass->gathered;
+    }
   for (unsigned i = 0; i < pieces; i++)
     {
       uint32_t arrived = pieces == 1 || !gathers ? pass->gathered : POD_NO_OP;
 
       if (gathers && pieces > 1 && i > 0) /* the first piece is this rank's own */
         arrived = pass->gathered = tp_collective (pass, gather_name, POD_ALL_GATHER, in_bytes / (pieces - 1), source);
+      if (product->gather == POD_NO_OP)
+        product->gather = gathers ? pass->gathered : POD_NO_OP;
       pass->value = source;
       op = matmul (pass, product->name, emitter->tokens / pieces, product->n, product->k, pod_dtype_bytes (emitter->job->dtype), emitter->element_bytes);
       pod_builder_depend (&emitter->builder, op, arrived);
@@ -191,7 +211,9 @@ pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   Shardings s = shardings_of (pass->emitter, linear);
   Product product = { .name = linear->name, .n = linear->out, .k = linear->in, .comm = derive (&s.x, &s.w, &s.y), .is_reduced = is_reduced };
 
-  multiply (pass, &product);
+  uint32_t op = multiply (pass, &product);
+
+  hold_gathered (pass, product.gather, op, linear->in);
   pass->gathered = POD_NO_OP;
 }
 
@@ -223,6 +245,8 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   dw = matmul (pass, dw_name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, emitter->element_bytes, pod_dtype_bytes (emitter->job->grad_dtype));
   pod_builder_depend (builder, dw, saved);
   pod_builder_depend (builder, dw, pass->gathered);
+  hold_gathered (pass, product.gather, dw, linear->out);
+  hold_gathered (pass, saved, dw, linear->in);
   pass->value = value;
   pass->gathered = POD_NO_OP;
 }

@@ -39,31 +39,32 @@ static bool
 parse_part (Space *space, const char *axis_name, const char *part, PodAxisPlacement *placement, uint64_t *product, GError **error)
 {
   g_auto (GStrv) pair = g_strsplit (part, ":", 2);
+  const char *name = pair[0] != NULL ? pair[0] : ""; /* of "" there are no parts */
   unsigned dim = 0;
   uint64_t size;
 
-  while (dim < N_DIMS && strcmp (pair[0], dim_names[dim]) != 0)
+  while (dim < N_DIMS && strcmp (name, dim_names[dim]) != 0)
     dim++;
   if (dim == N_DIMS)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "map: %s: unknown physical axis '%s'; known are x, y, z, dcn, core", axis_name, pair[0]);
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--map: %s: unknown physical axis '%s'; known are x, y, z, dcn, core", axis_name, name);
       return false;
     }
   size = space->extent[dim] / space->taken[dim];
   if (pair[1] != NULL && !pod_parse_whole (pair[1], POD_UNIT_COUNT, &size, error))
     {
-      g_prefix_error (error, "map: %s: ", axis_name);
+      g_prefix_error (error, "--map: %s: ", axis_name);
       return false;
     }
   if (size == 0 || size > space->extent[dim] || space->extent[dim] % (space->taken[dim] * size) != 0)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "map: %s=%s: axis %s has %u devices, %u of them taken further in: %" G_GUINT64_FORMAT " more do not divide it",
+      g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--map: %s=%s: axis %s has %u devices, %u of them taken further in: %" G_GUINT64_FORMAT " more do not divide it",
                    axis_name, part, dim_names[dim], space->extent[dim], space->taken[dim], size);
       return false;
     }
   if (placement->n_factors == POD_MAX_FACTORS)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_LIMIT, "map: %s has more than %d parts", axis_name, POD_MAX_FACTORS);
+      g_set_error (error, POD_ERROR, POD_ERROR_LIMIT, "--map: %s has more than %d parts", axis_name, POD_MAX_FACTORS);
       return false;
     }
   add_factor (space, placement, dim, (uint32_t) size);
@@ -92,7 +93,7 @@ pod_placement_parse (const PodTopology *topology, const PodLayout *layout, const
       pair = g_strsplit (words[i], "=", 2);
       if (pair[1] == NULL || !pod_axis_parse (pair[0], &axis) || is_given[axis])
         {
-          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "map: '%s' is not AXIS=PHYSICAL[:SIZE],… with each of dp, fsdp, tp, cp, pp at most once", words[i]);
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--map: '%s' is not AXIS=PHYSICAL[:SIZE],… with each of dp, fsdp, tp, cp, pp at most once", words[i]);
           return false;
         }
       is_given[axis] = true;
@@ -102,14 +103,14 @@ pod_placement_parse (const PodTopology *topology, const PodLayout *layout, const
           return false;
       if (product != layout->degree[axis])
         {
-          g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "map: %s covers %" G_GUINT64_FORMAT " devices, but the layout has %s=%u", words[i], product, pair[0], layout->degree[axis]);
+          g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--map: %s covers %" G_GUINT64_FORMAT " devices, but the layout has %s=%u", words[i], product, pair[0], layout->degree[axis]);
           return false;
         }
     }
   for (unsigned a = 0; a < POD_N_AXES; a++)
     if (!is_given[a] && layout->degree[a] > 1)
       {
-        g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "map: %s=%u has no place: add %s=…", pod_axis_name (a), layout->degree[a], pod_axis_name (a));
+        g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--map: %s=%u has no place: add %s=…", pod_axis_name (a), layout->degree[a], pod_axis_name (a));
         return false;
       }
   return true;

@@ -100,6 +100,7 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->grad_axes = layout->zero_stage >= 1 ? mask_of (layout, POD_AXIS_DP) : 0;
   emitter->tokens = (double) job->batch.micro_batch * (double) job->batch.seq_len;
   emitter->residual_tokens = emitter->tokens / (layout->is_sequence_parallel ? layout->degree[POD_AXIS_TP] : 1);
+  emitter->shards_outputs = mesh->topology->chip->family != POD_FAMILY_TPU;
   emitter->element_bytes = pod_dtype_bytes (job->dtype);
   emitter->label_params = pod_builder_label (builder, "weights", POD_USE_PARAMS);
   emitter->label_grads = pod_builder_label (builder, "gradients", POD_USE_GRADS);
@@ -107,6 +108,7 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->label_saved = pod_builder_label (builder, "saved activations", POD_USE_ACTIVATIONS);
   emitter->label_logits = pod_builder_label (builder, "logits", POD_USE_ACTIVATIONS);
   emitter->label_gathered = pod_builder_label (builder, "gathered weights", POD_USE_WORKSPACE);
+  emitter->label_gathered_tokens = pod_builder_label (builder, "activations gathered over tp", POD_USE_WORKSPACE);
   emitter->label_unsharded_grads = pod_builder_label (builder, "gradients before reduction", POD_USE_GRADS);
 }
 
@@ -129,7 +131,7 @@ set_static_bytes (const Stage *stage, PodProgramClass *class)
 
   pod_job_bytes_per_param (emitter->job, &bytes);
   for (guint i = 0; i < stage->units->len; i++)
-    params += local_params (unit_at (stage, i));
+    params += unit_at (stage, i)->padded_params;
   class->static_bytes[emitter->label_params] = params / fsdp * bytes.params;
   class->static_bytes[emitter->label_grads] = params / fsdp / (layout->zero_stage >= 2 ? dp : 1) * bytes.grads;
   class->static_bytes[emitter->label_optimizer] = params / fsdp / (layout->zero_stage >= 1 ? dp : 1) * bytes.optimizer;
@@ -250,7 +252,7 @@ reduce_gradients (Stage *stage, const PodUnitPlan *unit, const PodPass *pass, bo
   PodBuilder *builder = &emitter->builder;
   const PodJob *job = emitter->job;
   const double fsdp = job->layout.degree[POD_AXIS_FSDP];
-  const double bytes = local_params (unit) * pod_dtype_bytes (job->grad_dtype);
+  const double bytes = unit->padded_params * pod_dtype_bytes (job->grad_dtype);
   const bool every_microbatch = job->layout.zero_stage >= 2; /* gradients are kept sharded over dp */
   g_autofree char *unit_name = unit->layer >= 0 ? g_strdup_printf ("L%d", unit->layer) : g_strdup (unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
   uint32_t after = pass->last_compute;
@@ -270,11 +272,17 @@ reduce_gradients (Stage *stage, const PodUnitPlan *unit, const PodPass *pass, bo
   if (emitter->dp_comm != POD_NO_COMM && (is_last || every_microbatch))
     {
       const bool is_scatter = pass->grad_scatter & POD_MASK (POD_AXIS_DP);
+      const bool is_kept_sharded = every_microbatch && !(pass->grad_scatter & emitter->fsdp_axes);
       g_autofree char *name = g_strdup_printf ("%s gradients %s", unit_name, is_scatter ? "reduce-scatter over dp" : "all-reduce");
       uint32_t op = pod_builder_collective (builder, POD_PHASE_BACKWARD, unit->layer, name, POD_STREAM_REDUCE, emitter->dp_comm,
                                             is_scatter ? POD_REDUCE_SCATTER : POD_ALL_REDUCE, (uint64_t) (bytes / fsdp));
 
       pod_builder_depend (builder, op, after);
+      if (is_kept_sharded) /* ZeRO-2: whole only until they are scattered */
+        {
+          pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, bytes);
+          pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, bytes);
+        }
     }
 }
 

@@ -21,7 +21,8 @@ typedef struct
   const PodLayerKind *shape;  /* layers */
   double sharded_params;      /* on this rank after tp, before fsdp */
   double replicated_params;   /* norms: the same on every tp rank */
-  double gathered_params;     /* what its matmuls need whole over fsdp (a tied head needs the embedding's table) */
+  double gathered_params;     /* what its matmuls need whole over fsdp, with padding (a tied head needs the embedding's table) */
+  double padded_params;       /* its own parameters with the rows that fsdp adds to shard them evenly */
   uint32_t saved_label;
   double saved_bytes;         /* activations kept from forward to backward, per microbatch */
   double input_bytes;         /* the residual that enters (kept under full recomputation) */
@@ -43,7 +44,8 @@ typedef struct
   double tokens;       /* of a microbatch on this rank, whole over tp */
   double residual_tokens; /* after sequence parallelism */
   double element_bytes;
-  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits;
+  bool shards_outputs; /* fsdp shards a weight's output rows (FSDP2's dimension 0), else the residual dimension (XLA's rule) */
+  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens;
 } PodEmitter;
 
 #define POD_NO_COMM UINT32_MAX

@@ -1,5 +1,7 @@
 #include "parallel/transformer-private.h"
 
+#include <math.h>
+
 /* What one unit is made of, on one rank of tp. */
 
 /* Sizes of one layer on this rank. */
@@ -37,6 +39,29 @@ norm_params (const PodModel *model)
   return model->norm == POD_NORM_NONE ? 0 : (double) model->hidden * (model->norm == POD_NORM_LAYER ? 2 : 1);
 }
 
+/* Parameters of a [rows, columns] weight once its rows are padded to shard evenly over fsdp. */
+static double
+pad_rows (const PodEmitter *emitter, double rows, double columns)
+{
+  const double fsdp = emitter->job->layout.degree[POD_AXIS_FSDP];
+
+  return ceil (rows / fsdp) * fsdp * columns;
+}
+
+/* The matrices of a layer on this rank, as fsdp pads them. */
+static double
+padded_matrices (const PodEmitter *emitter, const PodLayerKind *shape, const LayerSizes *sizes)
+{
+  const double hidden = (double) emitter->job->model->hidden;
+  const double outputs[] = { (double) (sizes->heads * shape->head_dim), (double) (sizes->kv_heads * shape->head_dim), (double) (sizes->kv_heads * shape->v_head_dim),
+                             (double) sizes->ffn, sizes->ffn_matrices_in > 1 ? (double) sizes->ffn : 0 };
+  double sum = pad_rows (emitter, hidden, (double) (sizes->attention_width + sizes->ffn)); /* attention out, ffn out */
+
+  for (unsigned i = 0; i < G_N_ELEMENTS (outputs); i++)
+    sum += emitter->shards_outputs ? pad_rows (emitter, outputs[i], hidden) : pad_rows (emitter, hidden, outputs[i]);
+  return sum;
+}
+
 static void
 plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
 {
@@ -61,6 +86,7 @@ plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
   plan->replicated_params = norms;
   /* biases and the like: what the exact count has beyond matrices and norms */
   plan->sharded_params = weights + MAX (0, (double) pod_model_layer_params (model, kind, NULL) - global_weights - norms) / sizes.tp;
+  plan->padded_params = padded_matrices (emitter, plan->shape, &sizes) + plan->sharded_params - weights + plan->replicated_params;
   plan->input_bytes = emitter->residual_tokens * hidden * emitter->element_bytes;
 
   /* Kept for backward (arXiv 2205.05198 without its dropout masks, flash attention instead of scores): the residual before
@@ -79,6 +105,9 @@ pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, PodUn
   const PodModel *model = job->model;
   const double tp = job->layout.degree[POD_AXIS_TP];
   const double table = (double) pod_job_padded_vocab (job) * (double) model->hidden / tp;
+
+  const double hidden = (double) model->hidden;
+  const double padded_table = emitter->shards_outputs ? pad_rows (emitter, table / MAX (hidden, 1), hidden) : pad_rows (emitter, hidden, table / MAX (hidden, 1));
 
   *out = (PodUnitPlan){ .kind = kind, .layer = kind == POD_UNIT_LAYER ? layer : -1, .saved_label = emitter->label_saved };
   switch (kind)
@@ -100,7 +129,9 @@ pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, PodUn
       out->saved_bytes = 2 * out->input_bytes; /* the final norm's input and output */
       break;
     }
-  out->gathered_params = (kind == POD_UNIT_HEAD ? table : out->sharded_params) + out->replicated_params;
+  if (kind != POD_UNIT_LAYER)
+    out->padded_params = (out->sharded_params > 0 ? padded_table : 0) + out->replicated_params;
+  out->gathered_params = kind == POD_UNIT_HEAD ? padded_table + out->replicated_params : out->padded_params;
 }
 
 GArray *

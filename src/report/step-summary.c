@@ -59,8 +59,9 @@ append_job (GString *out, JsonObject *result)
                 devices != chips ? n_devices : "", devices != chips ? " devices" : "");
   append_field (out, "layout", "%s%s%s", string_or (result, "layout", "?"),
                 *map != '\0' ? "   placed " : "", map);
-  append_field (out, "batch", "%s x %s tokens = %s, in %s microbatches of %s per data rank",
-                sequences, length, tokens, n_microbatches, micro_batch);
+  append_field (out, "batch", "%s x %s tokens = %s, in %s %s of %s per data rank", sequences,
+                length, tokens, n_microbatches,
+                strcmp (n_microbatches, "1") == 0 ? "microbatch" : "microbatches", micro_batch);
   append_field (out, "fidelity", "%s", string_or (result, "fidelity", "?"));
 }
 

@@ -38,7 +38,7 @@ pod_report_without_layer (const char *name)
 static void
 append_label (GString *out, const char *name, double x, double y, double width)
 {
-  const double letter = 6.0; /* at 10 px, with room at the ends */
+  const double letter = 6.4; /* at 10 px, with room at the ends */
   const int n_letters = (int) g_utf8_strlen (name, -1);
   const int n_fit = (int) (width / letter);
   g_autofree char *start = NULL;

@@ -2,5 +2,8 @@
 
 #include "scenario/scenario.h"
 
-/* Fills run->result and run->fits from what was executed. Errors: an unknown FLOPs convention. */
+/* Reads the options that only the summary needs: before a run, not after it. */
+bool pod_run_check_summary (const PodScenario *scenario, GError **error);
+
+/* Fills run->result and run->fits from what was executed. Errors: those of pod_run_check_summary. */
 bool pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error);

@@ -45,28 +45,27 @@ set_axes (JsonObject *result, const char *path, const int64_t ps[POD_N_AXES], co
       }
 }
 
-/* What would take longest if all of it overlapped: the critical rank's compute, its communication of one axis, hidden or
- * not, or its pipeline bubble. */
+/* What the step would have to be quicker at: the critical rank's compute (by what bounds its kernels), the busiest stream of
+ * collectives of an axis, hidden or not, or the bubble, whichever is longest. */
 static char *
 bound_of (const PodExecResult *exec)
 {
-  const PodBreakdown *b = &exec->breakdown;
-  int64_t best = b->compute_ps;
+  double best = seconds (exec->breakdown.compute_ps);
   g_autofree char *name = g_strdup (exec->hbm_bound_s > exec->compute_bound_s ? "hbm" : "compute");
 
-  if (exec->overhead_bound_s > exec->compute_bound_s && exec->overhead_bound_s > exec->hbm_bound_s)
+  if (exec->overhead_bound_s > MAX (exec->compute_bound_s, exec->hbm_bound_s))
     {
       g_free (name);
       name = g_strdup ("host");
     }
   for (unsigned a = 0; a < POD_N_AXES; a++)
-    if (b->comm_ps[a] > best)
+    if (exec->stream_comm_s[a] > best)
       {
-        best = b->comm_ps[a];
+        best = exec->stream_comm_s[a];
         g_free (name);
         name = g_strdup_printf ("network:%s", pod_axis_name (a));
       }
-  if (b->bubble_ps > best)
+  if (seconds (exec->breakdown.bubble_ps) > best)
     {
       g_free (name);
       name = g_strdup ("bubble");
@@ -320,6 +319,49 @@ set_model (PodRun *run, const PodTokenFlops *flops, unsigned convention)
     g_ptr_array_add (run->assumptions, g_strdup_printf ("vocabulary %" G_GUINT64_FORMAT " padded to %" G_GUINT64_FORMAT " (a multiple of 128 x tp)", run->model->vocab, pod_job_padded_vocab (&run->job)));
 }
 
+/* *out_tokens is 0 when the option was not given. */
+static bool
+parse_tokens (const PodScenario *scenario, double *out_tokens, GError **error)
+{
+  *out_tokens = 0;
+  if (scenario->tokens == NULL)
+    return true;
+  if (!pod_parse_quantity (scenario->tokens, POD_UNIT_COUNT, out_tokens, error))
+    {
+      g_prefix_error (error, "--tokens: ");
+      return false;
+    }
+  if (*out_tokens > 0)
+    return true;
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--tokens: must be above 0, got '%s'", scenario->tokens);
+  return false;
+}
+
+static bool
+parse_convention (const PodScenario *scenario, unsigned *out, GError **error)
+{
+  *out = 0;
+  if (scenario->flops_convention == NULL)
+    return true;
+  for (unsigned i = 0; convention_names[i] != NULL; i++)
+    if (strcmp (convention_names[i], scenario->flops_convention) == 0)
+      {
+        *out = i;
+        return true;
+      }
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--flops-convention: unknown '%s'; known are causal, megatron, palm, 6nd", scenario->flops_convention);
+  return false;
+}
+
+bool
+pod_run_check_summary (const PodScenario *scenario, GError **error)
+{
+  double tokens;
+  unsigned convention;
+
+  return parse_tokens (scenario, &tokens, error) && parse_convention (scenario, &convention, error);
+}
+
 /* Days, cost and energy of a whole training. */
 static bool
 set_training (const PodScenario *scenario, PodRun *run, double flops_per_token, GError **error)
@@ -332,18 +374,10 @@ set_training (const PodScenario *scenario, PodRun *run, double flops_per_token, 
   double flops;
   JsonObject *r = run->result;
 
-  if (scenario->tokens == NULL)
+  if (!parse_tokens (scenario, &tokens, error))
+    return false;
+  if (!(tokens > 0))
     return true;
-  if (!pod_parse_quantity (scenario->tokens, POD_UNIT_COUNT, &tokens, error))
-    {
-      g_prefix_error (error, "--tokens: ");
-      return false;
-    }
-  if (availability > 1)
-    {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--availability: %g is not a share of time (0 to 1)", availability);
-      return false;
-    }
   hours = tokens / ((double) run->job.batch.global_batch * (double) run->job.batch.seq_len) * seconds (run->exec->time_ps) / availability / 3600;
   flops = tokens * flops_per_token;
   pod_result_set_double (r, "train.tokens", tokens);
@@ -398,23 +432,40 @@ set_collectives (PodRun *run)
     }
 }
 
+/* The choices that decide a step beside layout and batch. */
+static void
+set_options (const PodScenario *scenario, PodRun *run)
+{
+  const PodJob *job = &run->job;
+  JsonObject *r = run->result;
+
+  pod_result_set_string (r, "options.schedule", "1f1b");
+  pod_result_set_string (r, "options.recompute", job->recompute == POD_RECOMPUTE_FULL ? "full" : "none");
+  pod_result_set_string (r, "options.optimizer", job->optimizer == POD_OPTIMIZER_ADAM ? "adam" : "sgd");
+  pod_result_set_string (r, "options.dtype", pod_dtype_name (job->dtype));
+  pod_result_set_string (r, "options.param_dtype", pod_dtype_name (job->param_dtype));
+  pod_result_set_string (r, "options.grad_dtype", pod_dtype_name (job->grad_dtype));
+  pod_result_set_string (r, "options.master_dtype", job->has_master ? "fp32" : "none");
+  pod_result_set_int (r, "options.zero", job->layout.zero_stage);
+  pod_result_set_bool (r, "options.sequence_parallel", job->layout.is_sequence_parallel);
+  pod_result_set_bool (r, "options.overlap_tp", job->is_tp_overlapped);
+  pod_result_set_bool (r, "options.overlap_dp", job->is_dp_overlapped);
+  pod_result_set_int (r, "options.prefetch", job->prefetch);
+  pod_result_set_bool (r, "options.causal", job->is_causal);
+  pod_result_set_string (r, "options.network", scenario->network != NULL ? scenario->network : "flow");
+}
+
 bool
 pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
 {
   PodTokenFlops flops;
-  unsigned convention = 0;
+  unsigned convention;
   g_autofree char *layout = pod_layout_to_text (&run->job.layout);
   JsonObject *r = json_object_new ();
 
   run->result = r;
-  if (scenario->flops_convention != NULL)
-    while (convention_names[convention] != NULL && strcmp (convention_names[convention], scenario->flops_convention) != 0)
-      convention++;
-  if (convention_names[convention] == NULL)
-    {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--flops-convention: unknown '%s'; known are causal, megatron, palm, 6nd", scenario->flops_convention);
-      return false;
-    }
+  if (!parse_convention (scenario, &convention, error))
+    return false;
   pod_model_token_flops (run->model, run->job.batch.seq_len, &flops);
   pod_result_set_int (r, "schema_version", SCHEMA_VERSION);
   pod_result_set_string (r, "topology.name", run->topology->name);
@@ -428,6 +479,7 @@ pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
   pod_result_set_int (r, "batch.global_batch", (int64_t) run->job.batch.global_batch);
   pod_result_set_int (r, "batch.micro_batch", (int64_t) run->job.batch.micro_batch);
   pod_result_set_int (r, "batch.microbatches", (int64_t) pod_job_n_microbatches (&run->job));
+  set_options (scenario, run);
   set_step (run, &flops, convention);
   set_phases (run);
   set_limits (run);

@@ -74,7 +74,7 @@ pod_scenario_topology (const PodScenario *scenario, GPtrArray *assumptions, GErr
   topology = pod_topology_load (scenario->topology, error);
   if (topology == NULL)
     {
-      g_prefix_error (error, "--topology: ");
+      pod_error_prefix_option (error, "--topology");
       return NULL;
     }
   append_all (assumptions, topology->assumptions);
@@ -87,6 +87,8 @@ pod_scenario_topology (const PodScenario *scenario, GPtrArray *assumptions, GErr
 static bool
 set_model (const PodScenario *scenario, PodModel *model, GPtrArray *assumptions, GError **error)
 {
+  g_autoptr (GString) said = g_string_new (NULL); /* "--heads --set model.ffn" */
+  guint n_options;
   const PodModelOverride options[] = {
     { "layers", scenario->layers },     { "hidden", scenario->hidden }, { "heads", scenario->heads }, { "kv_heads", scenario->kv_heads },
     { "head_dim", scenario->head_dim }, { "ffn", scenario->ffn },       { "vocab", scenario->vocab },
@@ -97,6 +99,7 @@ set_model (const PodScenario *scenario, PodModel *model, GPtrArray *assumptions,
   for (unsigned i = 0; i < G_N_ELEMENTS (options); i++)
     if (options[i].value > 0)
       g_array_append_val (overrides, options[i]);
+  n_options = overrides->len;
   for (guint i = 0; i < scenario->set->len; i++)
     {
       g_auto (GStrv) pair = split_set (g_ptr_array_index (scenario->set, i), error);
@@ -120,8 +123,13 @@ set_model (const PodScenario *scenario, PodModel *model, GPtrArray *assumptions,
       const PodModelOverride *override = &g_array_index (overrides, PodModelOverride, i);
 
       assume (assumptions, "model: %s set to %" G_GUINT64_FORMAT, override->field, override->value);
+      g_string_append_printf (said, "%s%s%s", i > 0 ? " " : "", i < n_options ? "--" : "--set model.", override->field);
     }
-  return pod_model_set_all (model, (const PodModelOverride *) overrides->data, overrides->len, error);
+  if (overrides->len == 0 || pod_model_set_all (model, (const PodModelOverride *) overrides->data, overrides->len, error))
+    return true;
+  g_strdelimit (said->str, "_", '-');
+  g_prefix_error (error, "%s: ", said->str);
+  return false;
 }
 
 PodModel *
@@ -137,7 +145,7 @@ pod_scenario_model (const PodScenario *scenario, GPtrArray *assumptions, GError 
   model = pod_model_load (scenario->model, error);
   if (model == NULL)
     {
-      g_prefix_error (error, "--model: ");
+      pod_error_prefix_option (error, "--model");
       return NULL;
     }
   append_all (assumptions, model->notes);
@@ -204,6 +212,17 @@ parse_seq_len (const PodScenario *scenario, PodRun *run, GError **error)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--seq-len: must be at least 1");
       return false;
+    }
+  if (run->model->max_positions > 0 && run->job.batch.seq_len > run->model->max_positions)
+    {
+      if (run->model->has_learned_positions)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--seq-len: %" G_GUINT64_FORMAT " is longer than %s's table of %" G_GUINT64_FORMAT " learned positions",
+                       run->job.batch.seq_len, run->model->name, run->model->max_positions);
+          return false;
+        }
+      assume (run->warnings, "sequences of %" G_GUINT64_FORMAT " are longer than the %" G_GUINT64_FORMAT " positions that %s is made for", run->job.batch.seq_len,
+              run->model->max_positions, run->model->name);
     }
   return true;
 }
@@ -328,10 +347,12 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
         }
       job->layout.zero_stage = (unsigned) scenario->zero;
       if (scenario->zero == 3)
+        job->layout.zero_stage = 0;
+      /* What does not fit into 32 bits is more than any machine has, as pod_layout_check will say */
+      if (scenario->zero == 3 && pod_layout_n_ranks (&job->layout) < UINT32_MAX)
         {
           job->layout.degree[POD_AXIS_FSDP] *= job->layout.degree[POD_AXIS_DP];
           job->layout.degree[POD_AXIS_DP] = 1;
-          job->layout.zero_stage = 0;
         }
     }
   job->layout.is_sequence_parallel = scenario->sequence_parallel != 0;
@@ -339,7 +360,30 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
   job->prefetch = scenario->overlap_fsdp == 0 ? 0 : scenario->prefetch == UINT64_MAX ? 1 : (unsigned) MIN (scenario->prefetch, 1000);
   job->is_causal = scenario->causal != 0;
   job->is_tp_overlapped = scenario->overlap_tp == 1;
+  if (job->layout.zero_stage > 0 && job->layout.degree[POD_AXIS_DP] == 1)
+    assume (run->assumptions, "--zero %u has no effect: dp=1 leaves nothing to shard", job->layout.zero_stage);
+  if (job->is_tp_overlapped && (job->layout.degree[POD_AXIS_TP] == 1 || !job->layout.is_sequence_parallel))
+    assume (run->assumptions, "--overlap-tp has no effect without tp and sequence parallelism");
   return true;
+}
+
+/* NULL stands for the cheapest that fits. */
+static bool
+choose_algorithm (const PodScenario *scenario, const char **out, GError **error)
+{
+  g_autoptr (GPtrArray) names = pod_collective_algorithms ();
+  g_autofree char *all = NULL;
+
+  *out = NULL;
+  if (scenario->algorithm == NULL || strcmp (scenario->algorithm, "auto") == 0)
+    return true;
+  *out = scenario->algorithm;
+  if (g_ptr_array_find_with_equal_func (names, scenario->algorithm, g_str_equal, NULL))
+    return true;
+  g_ptr_array_add (names, NULL);
+  all = g_strjoinv (", ", (char **) names->pdata);
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--algorithm: unknown '%s'; known are auto, %s", scenario->algorithm, all);
+  return false;
 }
 
 static bool
@@ -347,6 +391,8 @@ prepare (const PodScenario *scenario, PodRun *run, GError **error)
 {
   PodTraffic traffic;
 
+  if (!pod_run_check_summary (scenario, error))
+    return false;
   if (scenario->fidelity == NULL)
     run->fidelity = POD_FIDELITY_CALIBRATED;
   else if (!pod_fidelity_parse (scenario->fidelity, &run->fidelity, error))
@@ -396,7 +442,6 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
   static const char *const folds[] = { "auto", "off", NULL };
   PodExecRequest exec = { .topology = run->topology,
                           .fidelity = run->fidelity,
-                          .algorithm = scenario->algorithm != NULL && strcmp (scenario->algorithm, "auto") == 0 ? NULL : scenario->algorithm,
                           .record = request->record,
                           .n_record = request->n_record,
                           .is_recording_all = request->is_recording_all,
@@ -404,7 +449,7 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
   int network;
   int fold;
 
-  if (!choose ("network", scenario->network, networks, 1, &network, error) || !choose ("fold", scenario->fold, folds, 0, &fold, error))
+  if (!choose_algorithm (scenario, &exec.algorithm, error) || !choose ("network", scenario->network, networks, 1, &network, error) || !choose ("fold", scenario->fold, folds, 0, &fold, error))
     return false;
   for (uint32_t i = 0; i < request->n_record; i++)
     if (request->record[i] >= run->mesh->n_ranks)

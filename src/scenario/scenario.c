@@ -22,7 +22,7 @@ const PodOption pod_scenario_options[] = {
   { "micro-batch", POD_OPTION_COUNT, AT (micro_batch), "N", "sequences of a microbatch on one data rank (1)" },
   { "schedule", POD_OPTION_TEXT, AT (schedule), "NAME", "pipeline schedule: 1f1b" },
   { "recompute", POD_OPTION_TEXT, AT (recompute), "KIND", "activations computed again in backward: none, full" },
-  { "zero", POD_OPTION_COUNT, AT (zero), "STAGE", "what dp shards: 0 nothing, 1 optimizer, 2 and gradients, 3 turns dp into fsdp" },
+  { "zero", POD_OPTION_WHOLE, AT (zero), "STAGE", "what dp shards: 0 nothing, 1 optimizer, 2 and gradients, 3 turns dp into fsdp" },
   { "optimizer", POD_OPTION_TEXT, AT (optimizer), "NAME", "adam, sgd" },
   { "dtype", POD_OPTION_TEXT, AT (dtype), "TYPE", "of matmuls and activations: bf16, fp16, fp8, int8, fp32" },
   { "param-dtype", POD_OPTION_TEXT, AT (param_dtype), "TYPE", "of weights as kept and gathered (bf16)" },
@@ -32,7 +32,7 @@ const PodOption pod_scenario_options[] = {
   { "overlap-fsdp", POD_OPTION_FLAG, AT (overlap_fsdp), NULL, "gather weights ahead of their use (on)" },
   { "overlap-dp", POD_OPTION_FLAG, AT (overlap_dp), NULL, "reduce gradients behind backward compute (on)" },
   { "overlap-tp", POD_OPTION_FLAG, AT (overlap_tp), NULL, "collective matmul: tp collectives in pieces behind their matmuls (off)" },
-  { "prefetch", POD_OPTION_COUNT, AT (prefetch), "N", "layers that FSDP gathers ahead (1)" },
+  { "prefetch", POD_OPTION_WHOLE, AT (prefetch), "N", "layers that FSDP gathers ahead (1)" },
   { "stage-layers", POD_OPTION_TEXT, AT (stage_layers), "LIST", "layers of each pipeline stage: 7,8,8,7" },
   { "embed-head-as-layers", POD_OPTION_FLAG, AT (embed_head_as_layers), NULL, "embedding and head count as a layer each when layers are dealt to stages" },
   { "allow-idle", POD_OPTION_FLAG, AT (allow_idle), NULL, "a layout may use fewer devices than there are" },
@@ -50,8 +50,8 @@ const PodOption pod_scenario_options[] = {
   { "algorithm", POD_OPTION_TEXT, AT (algorithm), "NAME", "collective algorithm where it fits (auto)" },
   { "flops-convention", POD_OPTION_TEXT, AT (flops_convention), "C", "of mfu: causal (default), megatron, palm, 6nd" },
   { "tokens", POD_OPTION_TEXT, AT (tokens), "TOTAL", "tokens of the whole training: days, cost, energy" },
-  { "price", POD_OPTION_NUMBER, AT (price), "USD", "price of a chip-hour (the chip file's)" },
-  { "availability", POD_OPTION_NUMBER, AT (availability), "RATIO", "share of time that trains (1)" },
+  { "price", POD_OPTION_PRICE, AT (price), "USD", "price of a chip-hour (the chip file's)" },
+  { "availability", POD_OPTION_SHARE, AT (availability), "RATIO", "share of time that trains (1)" },
   { "set", POD_OPTION_LIST, AT (set), "PATH=VALUE", "override a number: chip.hbm_bandwidth=1.23TB/s, model.layers=8; may be repeated" },
   { "strict", POD_OPTION_FLAG, AT (strict), NULL, "an option that contradicts the workload file is an error" },
   { NULL, POD_OPTION_TEXT, 0, NULL, NULL },
@@ -63,13 +63,13 @@ pod_scenario_new (void)
   PodScenario *scenario = g_new0 (PodScenario, 1);
 
   scenario->set = g_ptr_array_new_with_free_func (g_free);
-  scenario->zero = UINT64_MAX;
-  scenario->prefetch = UINT64_MAX;
   scenario->price = -1;
   scenario->availability = -1;
   for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
     if (option->kind == POD_OPTION_FLAG)
       *(int *) ((char *) scenario + option->offset) = -1;
+    else if (option->kind == POD_OPTION_WHOLE)
+      *(uint64_t *) ((char *) scenario + option->offset) = UINT64_MAX;
   return scenario;
 }
 
@@ -116,6 +116,39 @@ set_flag (int *target, const char *value, bool is_negated, GError **error)
   return true;
 }
 
+/* Results hold whole numbers of 63 bits. */
+static bool
+set_whole (uint64_t *target, const char *value, uint64_t least, GError **error)
+{
+  uint64_t whole;
+
+  if (!pod_parse_whole (value, POD_UNIT_COUNT, &whole, error))
+    return false;
+  if (whole < least || whole > INT64_MAX)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "must be at least %" G_GUINT64_FORMAT " and below 2^63, got '%s'", least, value);
+      return false;
+    }
+  *target = whole;
+  return true;
+}
+
+static bool
+set_share (double *target, const char *value, GError **error)
+{
+  double share;
+
+  if (!pod_parse_quantity (value, POD_UNIT_RATIO, &share, error))
+    return false;
+  if (!(share > 0 && share <= 1))
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "must be above 0 and at most 1, got '%s'", value);
+      return false;
+    }
+  *target = share;
+  return true;
+}
+
 bool
 pod_scenario_set (PodScenario *scenario, const char *name, const char *value, GError **error)
 {
@@ -140,10 +173,16 @@ pod_scenario_set (PodScenario *scenario, const char *name, const char *value, GE
       g_ptr_array_add (*(GPtrArray **) target, g_strdup (value));
       break;
     case POD_OPTION_COUNT:
-      is_right = pod_parse_whole (value, POD_UNIT_COUNT, target, error);
+      is_right = set_whole (target, value, 1, error);
       break;
-    case POD_OPTION_NUMBER:
-      is_right = pod_parse_quantity (value, POD_UNIT_RATIO, target, error);
+    case POD_OPTION_WHOLE:
+      is_right = set_whole (target, value, 0, error);
+      break;
+    case POD_OPTION_PRICE:
+      is_right = pod_parse_quantity (value, POD_UNIT_USD_PER_H, target, error);
+      break;
+    case POD_OPTION_SHARE:
+      is_right = set_share (target, value, error);
       break;
     case POD_OPTION_FLAG:
       is_right = set_flag (target, value, is_negated, error);
@@ -166,8 +205,11 @@ pod_scenario_is_set (const PodScenario *scenario, const PodOption *option)
     case POD_OPTION_LIST:
       return (*(GPtrArray *const *) at)->len > 0;
     case POD_OPTION_COUNT:
-      return *(const uint64_t *) at != 0 && *(const uint64_t *) at != UINT64_MAX;
-    case POD_OPTION_NUMBER:
+      return *(const uint64_t *) at != 0;
+    case POD_OPTION_WHOLE:
+      return *(const uint64_t *) at != UINT64_MAX;
+    case POD_OPTION_PRICE:
+    case POD_OPTION_SHARE:
       return *(const double *) at >= 0;
     case POD_OPTION_FLAG:
       return *(const int *) at >= 0;
@@ -188,6 +230,11 @@ take_attribute (PodScenario *scenario, const PodXml *xml, xmlNodePtr node, const
     {
       if (scenario->strict == 1)
         return pod_xml_error (xml, node, error, "%s=\"%s\" contradicts --%s on the command line (--strict)", name, value, name);
+      return true;
+    }
+  if (option->kind == POD_OPTION_LIST) /* before those of the command line, which win by coming last */
+    {
+      g_ptr_array_insert (scenario->set, 0, g_strdup (value));
       return true;
     }
   if (!pod_scenario_set (scenario, name, value, error))

@@ -220,14 +220,16 @@ read_elements (PodChip *chip, const PodXml *xml, bool *given, GError **error)
       g_autofree char *value = pod_xml_attr (node, "value");
       g_autofree char *book = pod_xml_attr (node, "book");
       g_autofree char *source = pod_xml_attr (node, "source");
-      g_autoptr (GError) problem = NULL;
 
       if (row == NULL || value == NULL)
         return pod_xml_error (xml, node, error, "'%s' is no fact about a chip", name);
       if (given[row - pod_chip_rows])
         return pod_xml_error (xml, node, error, "%s stands twice", name);
-      if (!set_field (chip, row, value, book, &problem))
-        return pod_xml_error (xml, node, error, "%s: %s", name, problem->message);
+      if (!set_field (chip, row, value, book, error))
+        {
+          g_prefix_error (error, "%s:%ld: %s: ", xml->file, xmlGetLineNo (node), name);
+          return false;
+        }
       given[row - pod_chip_rows] = true;
       if (source != NULL)
         g_ptr_array_add (chip->sources, g_strdup_printf ("%s: %s", name, source));
@@ -296,16 +298,15 @@ chip_from_xml (const PodXml *xml, GPtrArray *assumptions, GError **error)
 {
   g_autoptr (PodChip) chip = g_new0 (PodChip, 1);
   g_autofree bool *given = g_new0 (bool, pod_chip_n_rows);
-  g_autoptr (GError) problem = NULL;
 
   chip->sources = g_ptr_array_new_with_free_func (g_free);
   chip->file = g_strdup (xml->file);
   if (!read_head (chip, xml, error) || !read_elements (chip, xml, given, error)
       || !fill_defaults (chip, xml, given, assumptions, error))
     return NULL;
-  if (!check_chip (chip, &problem))
+  if (!check_chip (chip, error))
     {
-      pod_xml_error (xml, pod_xml_root (xml), error, "%s", problem->message);
+      g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (pod_xml_root (xml)));
       return NULL;
     }
   if (chip->note != NULL && assumptions != NULL)

@@ -13,11 +13,11 @@ read_options (PodTopologySpec *spec, const PodXml *xml, xmlNodePtr node, GError 
     {
       const PodTopologyOption *option = &pod_topology_options[i];
       g_autofree char *value = pod_xml_attr (node, option->attribute);
-      g_autoptr (GError) problem = NULL;
 
-      if (value == NULL || pod_topology_option_set (spec, option->attribute, value, &problem))
+      if (value == NULL || pod_topology_option_set (spec, option->attribute, value, error))
         continue;
-      return pod_xml_error (xml, node, error, "%s", problem->message);
+      g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+      return false;
     }
   return true;
 }

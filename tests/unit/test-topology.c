@@ -489,6 +489,49 @@ START_TEST (test_random_graphs)
 }
 END_TEST
 
+/* A bus a = b = c (one rate for both ways), a wire a - c, and the ways b - c and back: */
+START_TEST (test_half_duplex_and_given_routes)
+{
+  g_autoptr (PodTopology) topology = load_graph (
+      GRAPH ("<node name=\"a\"/><node name=\"b\"/><node name=\"c\"/>\n"
+             "<link name=\"ab\" from=\"a\" to=\"b\" rate=\"4 GB/s\" duplex=\"half\"/>\n"
+             "<link name=\"bc\" from=\"c\" to=\"b\" rate=\"8 GB/s\"/>\n"
+             "<link name=\"ac\" from=\"a\" to=\"c\" rate=\"1 GB/s\"/>\n"
+             "<route from=\"c\" to=\"a\"><over link=\"ac\"/></route>\n"));
+  g_autoptr (GArray) links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  g_autofree char *xml = pod_topology_to_xml (topology);
+  g_autoptr (PodTopology) again = load_graph (xml);
+  g_autofree char *xml_again = pod_topology_to_xml (again);
+
+  ck_assert_uint_eq (topology->n_links, 5); /* ab is one */
+  ck_assert (topology->links[0].is_half_duplex);
+  /* a to b and b to a are the same link */
+  ck_assert (pod_topology_route (topology, 0, 1, links) && pod_topology_route (topology, 1, 0, links));
+  ck_assert_uint_eq (links->len, 2);
+  ck_assert_uint_eq (g_array_index (links, uint32_t, 0), 0);
+  ck_assert_uint_eq (g_array_index (links, uint32_t, 1), 0);
+  /* a to c costs 1/4 + 1/8 over b and 1 straight; c to a is given: straight, against the wire's order */
+  g_array_set_size (links, 0);
+  ck_assert (pod_topology_route (topology, 0, 2, links));
+  ck_assert_uint_eq (links->len, 2);
+  ck_assert_uint_eq (g_array_index (links, uint32_t, 0), 0);
+  ck_assert_uint_eq (g_array_index (links, uint32_t, 1), 2); /* b to c, against the file's order */
+  g_array_set_size (links, 0);
+  ck_assert (pod_topology_route (topology, 2, 0, links));
+  ck_assert_uint_eq (links->len, 1);
+  ck_assert_uint_eq (g_array_index (links, uint32_t, 0), 4);
+  /* cut {a} from {b, c}: the bus and one direction of the wire */
+  ck_assert_double_eq (pod_topology_bisection (topology, false), 5e9);
+  ck_assert_uint_eq (pod_topology_diameter (topology), 2);
+  ck_assert_str_eq (xml, xml_again);
+}
+END_TEST
+
+#define TWO_LINKS                                                                                  \
+  "<node name=\"a\"/><node name=\"b\"/><node name=\"c\"/>\n"                                      \
+  "<link name=\"ab\" from=\"a\" to=\"b\" rate=\"1 GB/s\"/>"                                      \
+  "<link name=\"bc\" from=\"b\" to=\"c\" rate=\"1 GB/s\"/>\n"
+
 static const struct
 {
   const char *text;
@@ -527,8 +570,19 @@ static const struct
     ":4: " },
   { GRAPH ("<switch name=\"a\"/>\n"), ":2: a graph needs a node" },
   { GRAPH ("<node name=\"a\"/><node name=\"b\"/>\n<link from=\"a\" to=\"b\" rate=\"1 GB/s\" "
-           "duplex=\"half\"/>\n"),
+           "duplex=\"both\"/>\n"),
     ":4: " },
+  { GRAPH (TWO_LINKS "<route from=\"a\" to=\"c\">\n<over link=\"z\"/></route>\n"),
+    ":6: no link has the name 'z'" },
+  { GRAPH (TWO_LINKS "<route from=\"a\" to=\"c\"><over link=\"bc\"/></route>\n"),
+    ":5: the route from 'a' to 'c' is at 'a', which link 'bc' (b - c) does not leave" },
+  { GRAPH (TWO_LINKS "<route from=\"a\" to=\"c\"><over link=\"ab\"/></route>\n"),
+    ":5: the route from 'a' to 'c' ends at 'b'" },
+  { GRAPH (TWO_LINKS "<route from=\"a\" to=\"b\"><over link=\"ab\"/></route>\n"
+                     "<route from=\"a\" to=\"b\"><over link=\"ab\"/></route>\n"),
+    ":2: the route from 'a' to 'b' stands twice" },
+  { GRAPH (TWO_LINKS "<link name=\"ab\" from=\"a\" to=\"c\" rate=\"1 GB/s\"/>\n"),
+    ":5: the link name 'ab' stands twice" },
 };
 
 START_TEST (test_file_refusals)
@@ -565,6 +619,7 @@ topology_suite (void)
   tcase_add_test (tests, test_fast_tier_wins);
   tcase_add_test (tests, test_equal_ways_spread);
   tcase_add_test (tests, test_parts_and_one_way_links);
+  tcase_add_test (tests, test_half_duplex_and_given_routes);
   tcase_add_loop_test (tests, test_random_graphs, 0, 20);
   tcase_add_loop_test (tests, test_file_refusals, 0, G_N_ELEMENTS (file_refusals));
   suite_add_tcase (suite, tests);

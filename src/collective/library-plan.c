@@ -1,0 +1,96 @@
+#include "collective/plan-private.h"
+
+#include "base/units.h"
+
+/* Plans priced by a library's cost table. */
+
+PodPlan *
+pod_plan_copy (const PodPlan *plan)
+{
+  PodPlan *copy = g_memdup2 (plan, sizeof *plan);
+
+  copy->entries = g_memdup2 (plan->entries, sizeof *plan->entries * plan->n_entries);
+  copy->explain = g_strdup (plan->explain);
+  return copy;
+}
+
+bool
+pod_library_has (const PodPlanRequest *request, const char *algorithm)
+{
+  const PodLibraryShape shape = {
+    .kind = request->kind,
+    .dtype = request->dtype,
+    .n_ranks = request->group->n_devices,
+  };
+
+  for (guint i = 0; request->device != NULL && i < request->device->paths->len; i++)
+    if (pod_library_path_fits (request->device, g_ptr_array_index (request->device->paths, i),
+                               &shape, algorithm))
+      return true;
+  return false;
+}
+
+/* One rank's share of the buffer at the nominal rate of all its ports. */
+static double
+own_s_per_byte (const PodPlanRequest *request)
+{
+  const PodChip *chip = request->topology->chip;
+  double rate = chip != NULL ? chip->scale_up_bytes_per_s.nominal / chip->devices_per_chip : 0;
+
+  return rate > 0 ? 1 / rate / request->group->n_devices : 0;
+}
+
+void
+pod_library_shape (const PodPlanRequest *request, const PodPlan *plan, PodLibraryShape *out)
+{
+  *out = (PodLibraryShape){
+    .kind = request->kind,
+    .dtype = request->dtype,
+    .n_ranks = request->group->n_devices,
+    .n_steps = plan->n_steps - MIN (plan->n_net_steps, plan->n_steps),
+    .n_net_steps = plan->n_net_steps,
+    .net_latency_s = (double) plan->net_latency_ps * 1e-12,
+    .own_s_per_byte = own_s_per_byte (request),
+  };
+  if (request->kind == POD_ALL_TO_ALL)
+    out->n_steps = request->group->n_devices - 1;
+  if (request->device != NULL && !pod_library_device_is_fitted (request->device)
+      && request->topology->chip != NULL)
+    out->floor_s = request->topology->chip->collective_launch_s;
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    {
+      PodLink link;
+      double *slowest;
+      double s_per_byte;
+
+      pod_topology_link (request->topology, plan->entries[i].link, &link);
+      slowest = link.kind == POD_LINK_NIC || link.kind == POD_LINK_TREE ? &out->across_s_per_byte
+                                                                        : &out->inside_s_per_byte;
+      s_per_byte = plan->busiest_ratio * (double) plan->entries[i].share_q32 / 4294967296.0
+                   / link.bytes_per_s.nominal;
+      *slowest = MAX (*slowest, s_per_byte);
+    }
+}
+
+void
+pod_library_apply (const PodPlanRequest *request, const PodLibraryPath *path,
+                   const PodLibraryShape *shape, uint64_t payload_bytes, PodPlan *plan)
+{
+  const uint64_t many_bytes = G_GUINT64_CONSTANT (1) << 50; /* no rounding touches their time */
+  g_autofree char *how = g_steal_pointer (&plan->explain);
+  PodLibraryPrice price, large;
+
+  plan->latency_ps = 0;
+  pod_library_price (path, shape, many_bytes, &large);
+  plan->wire_ratio
+      = large.bandwidth_s / pod_plan_time (request->topology, request->fidelity, plan, many_bytes);
+  pod_library_price (path, shape, payload_bytes, &price);
+  plan->protocol = pod_protocol_name (path->protocol);
+  plan->cost_s = price.cost_s;
+  /* The bytes hold their links for bandwidth_s, the rest passes before them */
+  if (!pod_seconds_to_ps (price.time_s - price.bandwidth_s, &plan->latency_ps))
+    plan->latency_ps = INT64_MAX / 4;
+  plan->explain = g_strdup_printf ("%s; %s: %.4g us before the bytes, on the links %.4g x their time",
+                                   how, plan->protocol, (double) plan->latency_ps * 1e-6,
+                                   plan->wire_ratio);
+}

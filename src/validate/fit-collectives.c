@@ -1,0 +1,430 @@
+#include "validate/fit-collectives.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* A pattern search in the logarithms of the numbers: each is moved up and down by its own step, kept
+ * where the loss falls, the step halved where it does not; then again from disturbed copies of the
+ * best. It needs no gradient, which a chooser that jumps between protocols does not have. */
+
+enum
+{
+  SEED = 20261129,
+  N_STARTS = 30,
+  MAX_SWEEPS = 160,
+};
+
+/* Errors below this are left to their average, those above count more: the bar is on the 90th
+ * percentile too. */
+static const double wide_error = 0.12;
+static const double wide_weight = 2.0;
+/* Rows in the noise of their source pull little. */
+static const double small_weight = 0.25;
+static const double small_most = 0.6;
+
+typedef struct
+{
+  const GArray *cases; /* (element-type PodLibraryCase) */
+  uint64_t bytes;
+  double time_s;
+  PodCollectiveKind kind;
+  bool is_small;
+  bool is_fitted;
+} Row;
+
+typedef struct
+{
+  PodLibraryDevice *device;
+  GArray *rows;       /* Row */
+  GPtrArray *cases;   /* (owned) GArray */
+  GArray *numbers;    /* double *: what moves */
+  GArray *least;      /* double */
+  GArray *most;       /* double */
+  double weight[POD_N_COLLECTIVES];
+} Fit;
+
+static void
+unref_cases (gpointer data)
+{
+  g_array_unref (data);
+}
+
+static void
+fit_clear (Fit *fit)
+{
+  g_array_unref (fit->rows);
+  g_ptr_array_unref (fit->cases);
+  g_array_unref (fit->numbers);
+  g_array_unref (fit->least);
+  g_array_unref (fit->most);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Fit, fit_clear)
+
+uint32_t *
+pod_collective_first_group (uint32_t n_ranks, PodGroup *out)
+{
+  uint32_t *devices = g_new (uint32_t, n_ranks);
+
+  for (uint32_t i = 0; i < n_ranks; i++)
+    devices[i] = i;
+  *out = (PodGroup){ .n_devices = n_ranks, .devices = devices };
+  return devices;
+}
+
+/* ---- the rows ---- */
+
+/* The cases of the sample, shared between sizes. */
+static GArray *
+find_cases (Fit *fit, const PodLibrary *library, const PodTopology *topology, guint first_case,
+            const PodCollectiveSample *sample, GError **error)
+{
+  PodGroup group;
+  g_autofree uint32_t *devices = NULL;
+  GArray *cases;
+
+  for (guint i = first_case; i < fit->cases->len; i++)
+    {
+      const GArray *known = g_ptr_array_index (fit->cases, i);
+      const PodLibraryShape *shape = &g_array_index (known, PodLibraryCase, 0).shape;
+
+      if (shape->kind == sample->kind && shape->dtype == sample->dtype
+          && shape->n_ranks == sample->n_ranks)
+        return g_ptr_array_index (fit->cases, i);
+    }
+  devices = pod_collective_first_group (sample->n_ranks, &group);
+  cases = pod_library_cases (
+      &(PodPlanQuery){
+          .topology = topology,
+          .fidelity = POD_FIDELITY_CALIBRATED,
+          .group = &group,
+          .kind = sample->kind,
+          .dtype = sample->dtype,
+          .library = library,
+      },
+      error);
+  if (cases == NULL)
+    return NULL;
+  if (cases->len == 0)
+    {
+      g_array_unref (cases);
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "the template has no path for %s over %u ranks",
+                   pod_collective_name (sample->kind), sample->n_ranks);
+      return NULL;
+    }
+  g_ptr_array_add (fit->cases, cases);
+  return cases;
+}
+
+static bool
+add_rows (Fit *fit, const PodLibrary *library, const PodCollectiveFitInput *input, GError **error)
+{
+  guint first_case = fit->cases->len;
+
+  for (guint i = 0; i < input->table->samples->len; i++)
+    {
+      const PodCollectiveSample *sample
+          = &g_array_index (input->table->samples, PodCollectiveSample, i);
+      Row row = {
+        .bytes = sample->bytes,
+        .time_s = sample->time_s,
+        .kind = sample->kind,
+        .is_small = sample->is_small,
+        .is_fitted = pod_collective_sample_is_fitted (sample),
+      };
+
+      if (sample->n_ranks > input->topology->n_devices)
+        continue;
+      row.cases = find_cases (fit, library, input->topology, first_case, sample, error);
+      if (row.cases == NULL)
+        {
+          g_prefix_error (error, "%s:%u: ", input->table->file, sample->line);
+          return false;
+        }
+      g_array_append_val (fit->rows, row);
+    }
+  return true;
+}
+
+static void
+add_numbers (Fit *fit)
+{
+  for (guint i = 0; i < fit->device->paths->len; i++)
+    {
+      PodLibraryPath *path = g_ptr_array_index (fit->device->paths, i);
+
+      for (size_t k = 0; k < pod_n_library_numbers; k++)
+        {
+          double *number = pod_library_number (path, k);
+
+          if (g_strcmp0 (path->sources[k], POD_LIBRARY_FITTED) != 0)
+            continue;
+          g_array_append_val (fit->numbers, number);
+          g_array_append_val (fit->least, pod_library_numbers[k].least);
+          g_array_append_val (fit->most, pod_library_numbers[k].most);
+        }
+    }
+}
+
+/* ---- the loss ---- */
+
+static double
+error_of (const Fit *fit, const Row *row)
+{
+  PodLibraryPrice price = { 0 };
+
+  pod_library_choose (fit->device, row->cases, row->bytes, &price);
+  return price.time_s / row->time_s - 1;
+}
+
+/* Mean over the operations of the mean loss of their rows. */
+static double
+loss (const Fit *fit)
+{
+  double sum = 0;
+
+  for (guint i = 0; i < fit->rows->len; i++)
+    {
+      const Row *row = &g_array_index (fit->rows, Row, i);
+      double e;
+
+      if (!row->is_fitted)
+        continue;
+      e = fabs (log1p (error_of (fit, row)));
+      if (row->is_small)
+        sum += fit->weight[row->kind] * small_weight * MIN (e, small_most);
+      else
+        sum += fit->weight[row->kind] * (e + wide_weight * MAX (0, e - wide_error));
+    }
+  return sum;
+}
+
+static void
+weigh (Fit *fit)
+{
+  double n[POD_N_COLLECTIVES] = { 0 };
+
+  for (guint i = 0; i < fit->rows->len; i++)
+    {
+      const Row *row = &g_array_index (fit->rows, Row, i);
+
+      if (row->is_fitted)
+        n[row->kind] += row->is_small ? small_weight : 1;
+    }
+  for (unsigned k = 0; k < POD_N_COLLECTIVES; k++)
+    fit->weight[k] = n[k] > 0 ? 1 / n[k] : 0;
+}
+
+/* ---- the search ---- */
+
+static double *
+number_at (const Fit *fit, guint index)
+{
+  return g_array_index (fit->numbers, double *, index);
+}
+
+static void
+move (const Fit *fit, guint index, double value)
+{
+  *number_at (fit, index) = CLAMP (value, g_array_index (fit->least, double, index),
+                                   g_array_index (fit->most, double, index));
+}
+
+static double
+search (const Fit *fit)
+{
+  const guint n = fit->numbers->len;
+  g_autofree double *step = g_new (double, n);
+  double best = loss (fit);
+
+  for (guint i = 0; i < n; i++)
+    step[i] = 0.3;
+  for (unsigned sweep = 0; sweep < MAX_SWEEPS; sweep++)
+    {
+      double before = best, widest = 0;
+
+      for (guint i = 0; i < n; i++)
+        {
+          double was = *number_at (fit, i);
+          bool is_better = false;
+
+          for (int sign = 1; sign >= -1 && !is_better; sign -= 2)
+            {
+              double now;
+
+              move (fit, i, was * exp (sign * step[i]));
+              now = loss (fit);
+              is_better = now < best;
+              if (is_better)
+                best = now;
+            }
+          if (!is_better)
+            *number_at (fit, i) = was;
+          step[i] *= is_better ? 1.5 : 0.5;
+          if (step[i] < 1e-3)
+            step[i] = before > best ? 0.02 : 1e-3;
+          widest = MAX (widest, step[i]);
+        }
+      if (widest <= 2e-3 && before - best < 1e-6 * best)
+        break;
+    }
+  return best;
+}
+
+/* As the file will have it: four digits. */
+static void
+round_numbers (const Fit *fit)
+{
+  for (guint i = 0; i < fit->numbers->len; i++)
+    {
+      char text[G_ASCII_DTOSTR_BUF_SIZE];
+
+      g_ascii_formatd (text, sizeof text, "%.4g", *number_at (fit, i));
+      *number_at (fit, i) = g_ascii_strtod (text, NULL);
+    }
+}
+
+static void
+keep (const Fit *fit, double *values)
+{
+  for (guint i = 0; i < fit->numbers->len; i++)
+    values[i] = *number_at (fit, i);
+}
+
+static void
+put_back (const Fit *fit, const double *values)
+{
+  for (guint i = 0; i < fit->numbers->len; i++)
+    *number_at (fit, i) = values[i];
+}
+
+static void
+search_from_many (const Fit *fit)
+{
+  g_autofree double *best = g_new (double, fit->numbers->len + 1);
+  g_autoptr (GRand) random = g_rand_new_with_seed (SEED);
+  double least = search (fit);
+
+  keep (fit, best);
+  for (unsigned start = 1; start < N_STARTS; start++)
+    {
+      double now;
+
+      put_back (fit, best);
+      for (guint i = 0; i < fit->numbers->len; i++)
+        move (fit, i, best[i] * exp (g_rand_double_range (random, -0.7, 0.7)));
+      now = search (fit);
+      if (now < least)
+        {
+          least = now;
+          keep (fit, best);
+        }
+    }
+  put_back (fit, best);
+  round_numbers (fit);
+}
+
+/* ---- what came of it ---- */
+
+static int
+compare_doubles (const void *a, const void *b)
+{
+  double left = *(const double *) a, right = *(const double *) b;
+
+  return (left > right) - (left < right);
+}
+
+static double
+median_error (const Fit *fit, bool is_fitted)
+{
+  g_autoptr (GArray) errors = g_array_new (FALSE, FALSE, sizeof (double));
+
+  for (guint i = 0; i < fit->rows->len; i++)
+    {
+      const Row *row = &g_array_index (fit->rows, Row, i);
+      double e;
+
+      if (row->is_fitted != is_fitted)
+        continue;
+      e = fabs (error_of (fit, row));
+      g_array_append_val (errors, e);
+    }
+  if (errors->len == 0)
+    return 0;
+  qsort (errors->data, errors->len, sizeof (double), compare_doubles);
+  return g_array_index (errors, double, errors->len / 2);
+}
+
+/* Paths that win for no collective of the tables, from 1 B to 1 TiB, would only be read, never used. */
+static void
+drop_unreached (const Fit *fit)
+{
+  g_autoptr (GPtrArray) reached = g_ptr_array_new ();
+
+  for (guint c = 0; c < fit->cases->len; c++)
+    for (unsigned log2 = 0; log2 <= 40; log2++)
+      {
+        PodLibraryPrice price;
+
+        g_ptr_array_add (reached,
+                         (gpointer) pod_library_choose (fit->device,
+                                                        g_ptr_array_index (fit->cases, c),
+                                                        UINT64_C (1) << log2, &price));
+      }
+  for (guint i = fit->device->paths->len; i-- > 0;)
+    if (!g_ptr_array_find (reached, g_ptr_array_index (fit->device->paths, i), NULL))
+      g_ptr_array_remove_index (fit->device->paths, i);
+}
+
+static unsigned
+count_fitted (const PodLibraryDevice *device)
+{
+  unsigned n = 0;
+
+  for (guint i = 0; i < device->paths->len; i++)
+    for (size_t k = 0; k < pod_n_library_numbers; k++)
+      n += g_strcmp0 (((const PodLibraryPath *) g_ptr_array_index (device->paths, i))->sources[k],
+                      POD_LIBRARY_FITTED)
+           == 0;
+  return n;
+}
+
+bool
+pod_fit_collectives (const PodCollectiveFitInput *inputs, unsigned n_inputs,
+                     PodLibraryDevice *device, PodCollectiveFit *out, GError **error)
+{
+  g_autoptr (GPtrArray) devices = g_ptr_array_new ();
+  const PodLibrary library = { .devices = devices }; /* this entry alone, so that it is the one found */
+  g_auto (Fit) fit = {
+    .device = device,
+    .rows = g_array_new (FALSE, TRUE, sizeof (Row)),
+    .cases = g_ptr_array_new_with_free_func (unref_cases),
+    .numbers = g_array_new (FALSE, TRUE, sizeof (double *)),
+    .least = g_array_new (FALSE, TRUE, sizeof (double)),
+    .most = g_array_new (FALSE, TRUE, sizeof (double)),
+  };
+
+  g_ptr_array_add (devices, device);
+  for (unsigned i = 0; i < n_inputs; i++)
+    if (!add_rows (&fit, &library, &inputs[i], error))
+      return false;
+  if (fit.rows->len == 0)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "no row to fit");
+      return false;
+    }
+  add_numbers (&fit);
+  weigh (&fit);
+  search_from_many (&fit);
+  drop_unreached (&fit);
+  *out = (PodCollectiveFit){
+    .n_numbers = count_fitted (device),
+    .n_rows = fit.rows->len,
+    .fitted_half = median_error (&fit, true),
+    .held_out = median_error (&fit, false),
+  };
+  return true;
+}
