@@ -19,6 +19,7 @@ typedef struct
   char *plot;
   char *dump_program;
   int explain;
+  int timings;
 } Outputs;
 
 static void
@@ -113,6 +114,8 @@ write_outputs (const PodRun *run, const Outputs *outputs, GError **error)
     return false;
   if (outputs->trace != NULL && !write_trace (run, outputs->trace, error))
     return false;
+  if (outputs->plot != NULL && !pod_report_has_gnuplot ())
+    fprintf (stderr, "podsim: gnuplot is not installed: %s gets data and scripts, no .png\n", outputs->plot);
   if (outputs->plot != NULL && !pod_report_plots (run->result, run->exec->timeline, outputs->plot, error))
     return false;
   return outputs->json == NULL || pod_cli_write_json (run->result, outputs->json, error);
@@ -127,6 +130,19 @@ print_run (const PodRun *run, bool is_explained)
   fputs (summary, stdout);
   if (explain != NULL)
     fputs (explain, stdout);
+}
+
+/* What the program itself took: apart, because it differs from run to run. */
+static void
+add_timings (const PodRun *run, double wall_s)
+{
+  pod_result_set_double (run->result, "sim.wall_s", wall_s);
+  pod_result_set_int (run->result, "sim.events", (int64_t) run->exec->n_events);
+  pod_result_set_double (run->result, "sim.events_per_s", (double) run->exec->n_events / wall_s);
+  pod_result_set_int (run->result, "sim.classes", run->exec->n_represented);
+  pod_result_set_int (run->result, "sim.link_classes", run->exec->n_link_classes);
+  fprintf (stderr, "podsim: %.3f s, %" G_GUINT64_FORMAT " events, %u classes of ranks, %u of links\n", wall_s, run->exec->n_events, run->exec->n_represented,
+           run->exec->n_link_classes);
 }
 
 int
@@ -144,15 +160,22 @@ pod_cmd_run (int argc, char **argv)
     { "plot", 0, 0, G_OPTION_ARG_FILENAME, &outputs.plot, "pictures of breakdown and memory, with data and gnuplot script", "DIR" },
     { "dump-program", 0, 0, G_OPTION_ARG_FILENAME, &outputs.dump_program, "the expanded program as JSON lines", "FILE" },
     { "explain", 0, 0, G_OPTION_ARG_NONE, &outputs.explain, "which kernels and collectives take the time, and why", NULL },
+    { "timings", 0, 0, G_OPTION_ARG_NONE, &outputs.timings, "also how long the program itself took (sim.* in JSON)", NULL },
     { NULL },
   };
   g_autoptr (GOptionContext) context = g_option_context_new ("- one training step");
   PodRunRequest request = { 0 };
+  const int64_t begin_us = g_get_monotonic_time ();
   int status;
 
   g_option_context_add_group (context, pod_cli_scenario_group (scenario, NULL));
   if (!pod_cli_parse (context, entries, &argc, &argv, 0, &status))
     return status;
+  if (outputs.trace != NULL && !pod_trace_check_name (outputs.trace, &error))
+    {
+      g_prefix_error (&error, "--trace: ");
+      return pod_cli_fail (error);
+    }
   if (!pod_scenario_load_workload (scenario, &error) || !parse_trace_ranks (outputs.trace_ranks, &request, ranks, &error))
     return pod_cli_fail (error);
   signal (SIGINT, on_interrupt);
@@ -163,6 +186,8 @@ pod_cmd_run (int argc, char **argv)
     return pod_cli_fail (error);
   if (run->exec->is_partial)
     return keep_partial (run, &outputs);
+  if (outputs.timings)
+    add_timings (run, (double) (g_get_monotonic_time () - begin_us) / 1e6);
   if (g_strcmp0 (outputs.json, "-") != 0)
     print_run (run, outputs.explain);
   if (!write_outputs (run, &outputs, &error))

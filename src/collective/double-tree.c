@@ -79,6 +79,8 @@ build (PodPlanRequest *request, PodPlan *plan, bool is_switch_reduced, GError **
         return false;
     }
   plan->n_steps = 2 * (depth + has_inside);
+  plan->n_net_steps = 2 * depth;
+  plan->net_latency_ps = plan->n_net_steps * across_ps;
   plan->latency_ps = 2 * ((int64_t) depth * across_ps + (int64_t) has_inside * inside_ps);
   plan->book_s_per_byte = MAX (MAX (2 * pod_node_book_across (request) / nodes->n_least,
                                     (is_switch_reduced ? 1 : 2) * inside_s),

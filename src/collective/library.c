@@ -468,6 +468,23 @@ pod_library_device (const PodLibrary *library, const PodChip *chip)
   return any;
 }
 
+char *
+pod_library_describe (const PodLibrary *library, const PodChip *chip)
+{
+  const PodLibraryDevice *device = pod_library_device (library, chip);
+
+  if (device == NULL)
+    return g_strdup_printf ("collectives by library %s, which has no table for %s: launch floor and "
+                            "network efficiency of the chip",
+                            library->name, chip->name);
+  if (!pod_library_device_is_fitted (device))
+    return g_strdup_printf ("collectives by library %s, which was not fitted to %s: the table of "
+                            "similar chips, with this one's link rates and launch floor",
+                            library->name, chip->name);
+  return g_strdup_printf ("collectives by library %s, fitted to %s", library->name,
+                          device->chips[0]);
+}
+
 /* ---- writing ---- */
 
 static void

@@ -89,6 +89,8 @@ const char *pod_library_default (const PodChip *chip);
  * none) (nullable) */
 const PodLibraryDevice *pod_library_device (const PodLibrary *library, const PodChip *chip);
 bool pod_library_device_is_fitted (const PodLibraryDevice *device);
+/* One line for the output: which library, and whether it knows the chip. Returns: (transfer full) */
+char *pod_library_describe (const PodLibrary *library, const PodChip *chip);
 
 /* The file again, to the byte. Returns: (transfer full) */
 char *pod_library_to_xml (const PodLibrary *library);

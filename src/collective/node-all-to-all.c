@@ -263,6 +263,8 @@ pod_build_node_all_to_all (PodPlanRequest *request, PodPlan *plan, GError **erro
         return false;
     }
   plan->n_steps = 1;
+  plan->n_net_steps = nodes->n_nodes > 1 ? 1 : 0;
+  plan->net_latency_ps = plan->n_net_steps * across_ps;
   plan->latency_ps = MAX (inside_ps, across_ps);
   plan->explain = g_strdup_printf (
       "direct: of each send buffer %.4g x bytes stay in the node, %.4g x leave by the NIC",

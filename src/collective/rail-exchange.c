@@ -59,6 +59,8 @@ pod_build_hierarchical (PodPlanRequest *request, PodPlan *plan, GError **error)
         has_inside = 1;
     }
   plan->n_steps = twice * (n_nodes - 1 + has_inside);
+  plan->n_net_steps = twice * (n_nodes - 1);
+  plan->net_latency_ps = plan->n_net_steps * across_ps;
   plan->latency_ps
       = twice * ((int64_t) (n_nodes - 1) * across_ps + (int64_t) has_inside * inside_ps);
   set_book (request, plan);
@@ -88,6 +90,8 @@ pod_build_rail_ring (PodPlanRequest *request, PodPlan *plan, GError **error)
         return false;
     }
   plan->n_steps = twice * (request->group->n_devices - 1);
+  plan->n_net_steps = twice * (n_nodes - 1);
+  plan->net_latency_ps = plan->n_net_steps * across_ps;
   plan->latency_ps = twice
                      * ((int64_t) (n_nodes - 1) * across_ps
                         + (int64_t) (request->group->n_devices - n_nodes) * inside_ps);
@@ -119,6 +123,8 @@ pod_build_rail_chain (PodPlanRequest *request, PodPlan *plan, GError **error)
         return false;
     }
   plan->n_steps = request->group->n_devices - 1;
+  plan->n_net_steps = n_nodes - 1;
+  plan->net_latency_ps = plan->n_net_steps * across_ps;
   plan->latency_ps = (int64_t) (n_nodes - 1) * across_ps
                      + (int64_t) (request->group->n_devices - n_nodes) * inside_ps;
   set_book (request, plan);

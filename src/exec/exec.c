@@ -180,7 +180,7 @@ start_meeting (Exec *exec, Meeting *meeting, int64_t now_ps)
   if (exec->request->fidelity == POD_FIDELITY_BOOK)
     pod_network_start (exec->network, NULL, 0, 0, g_array_index (exec->routes->use_book_ps, int64_t, u), 0, tag);
   else
-    pod_network_start (exec->network, path->entries, path->n_entries, (uint64_t) llround ((double) use->bytes * plan->busiest_ratio), plan->latency_ps,
+    pod_network_start (exec->network, path->entries, path->n_entries, (uint64_t) llround ((double) use->bytes * plan->busiest_ratio * (plan->wire_ratio > 0 ? plan->wire_ratio : 1)), plan->latency_ps,
                        path->analytic_s_per_byte, tag);
 }
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "chip/kernel.h"
+#include "collective/library.h"
 #include "exec/account.h"
 #include "exec/timeline.h"
 #include "network/network.h"
@@ -18,6 +19,7 @@ typedef struct
   PodNetworkMode network;   /* book always prices collectives by its V/W */
   bool is_folded;
   const char *algorithm;    /* (nullable) forced for all collectives that it fits */
+  const PodLibrary *library; /* (nullable) whose cost tables price collectives at fidelity calibrated */
   const uint32_t *record;   /* (nullable) real ranks to record; NULL = one of each pipeline stage */
   uint32_t n_record;
   bool is_recording_all;    /* every represented rank */
@@ -31,6 +33,7 @@ typedef struct
   PodAxis axis;
   PodCollectiveKind kind;
   const char *algorithm;
+  const char *protocol;     /* (nullable) of the library's table */
   uint64_t bytes;           /* payload */
   uint32_t group_size;
   uint64_t n_per_rank;      /* calls in a step by one rank of its classes (the most) */

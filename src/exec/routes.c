@@ -23,10 +23,26 @@ route_clear (void *data)
   g_free (route->plans);
 }
 
+static PodPlan *
+plan_group (const PodExecRequest *request, const PodGroup *group, PodCollectiveKind kind, uint64_t bytes, const char *algorithm, GError **error)
+{
+  const PodPlanQuery query = { .topology = request->topology,
+                               .fidelity = request->fidelity,
+                               .group = group,
+                               .kind = kind,
+                               .dtype = POD_DTYPE_BF16, /* what travels between devices in training */
+                               .payload_bytes = bytes,
+                               .algorithm = algorithm,
+                               .library = request->library };
+
+  return pod_collective_plan_query (&query, error);
+}
+
 static bool
 plan_groups (const PodExecRequest *request, PodRoute *route, uint64_t bytes, PodPlan *first, GError **error)
 {
   const PodCommunicator *comm = g_ptr_array_index (request->program->communicators, route->comm);
+  g_autofree char *name = first->protocol == NULL ? g_strdup (first->algorithm) : g_strconcat (first->algorithm, "/", first->protocol, NULL);
 
   route->algorithm = first->algorithm;
   route->n_plans = comm->n_groups;
@@ -44,7 +60,7 @@ plan_groups (const PodExecRequest *request, PodRoute *route, uint64_t bytes, Pod
       PodGroup group;
 
       pod_communicator_group (comm, g, &group);
-      route->plans[g] = pod_collective_plan (request->topology, request->fidelity, &group, route->kind, bytes, first->algorithm, error);
+      route->plans[g] = plan_group (request, &group, route->kind, bytes, name, error);
       if (route->plans[g] == NULL)
         {
           g_prefix_error (error, "%s group %u: ", comm->name, g);
@@ -55,7 +71,14 @@ plan_groups (const PodExecRequest *request, PodRoute *route, uint64_t bytes, Pod
   return true;
 }
 
-/* The route of (communicator, kind, algorithm): found, or planned for all groups. */
+/* A library's latency depends on the bytes, so sizes share a route only where it does not. */
+static bool
+is_same_way (const PodPlan *a, const PodPlan *b)
+{
+  return strcmp (a->algorithm, b->algorithm) == 0 && g_strcmp0 (a->protocol, b->protocol) == 0 && a->latency_ps == b->latency_ps;
+}
+
+/* The route of (communicator, kind, way): found, or planned for all groups. */
 static bool
 find_route (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, PodPlan *plan, uint32_t *out, GError **error)
 {
@@ -65,7 +88,7 @@ find_route (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, P
     {
       const PodRoute *known = &g_array_index (routes->routes, PodRoute, r);
 
-      if (known->comm == op->comm && known->kind == op->collective && strcmp (known->algorithm, plan->algorithm) == 0)
+      if (known->comm == op->comm && known->kind == op->collective && is_same_way (known->plans[0], plan))
         {
           pod_plan_free (plan);
           *out = r;
@@ -93,11 +116,11 @@ add_use (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, GErr
   int64_t book_ps;
 
   pod_communicator_group (comm, 0, &group);
-  plan = pod_collective_plan (request->topology, request->fidelity, &group, op->collective, op->bytes, request->algorithm, error);
+  plan = plan_group (request, &group, op->collective, op->bytes, request->algorithm, error);
   if (plan == NULL && request->algorithm != NULL)
     {
       g_clear_error (error); /* a forced algorithm holds where it fits */
-      plan = pod_collective_plan (request->topology, request->fidelity, &group, op->collective, op->bytes, NULL, error);
+      plan = plan_group (request, &group, op->collective, op->bytes, NULL, error);
     }
   if (plan == NULL)
     {
@@ -105,6 +128,7 @@ add_use (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, GErr
       return false;
     }
   use.algorithm = plan->algorithm;
+  use.protocol = plan->protocol;
   use.alone_s = pod_plan_time (request->topology, request->fidelity, plan, op->bytes);
   use.busiest_bytes = (double) op->bytes * plan->busiest_ratio;
   use.explain = g_strdup (plan->explain);

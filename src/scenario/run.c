@@ -380,10 +380,33 @@ choose_algorithm (const PodScenario *scenario, const char **out, GError **error)
   *out = scenario->algorithm;
   if (g_ptr_array_find_with_equal_func (names, scenario->algorithm, g_str_equal, NULL))
     return true;
+  if (strchr (scenario->algorithm, '/') != NULL) /* with a protocol: the plans say what is wrong with it */
+    return true;
   g_ptr_array_add (names, NULL);
   all = g_strjoinv (", ", (char **) names->pdata);
   g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--algorithm: unknown '%s'; known are auto, %s", scenario->algorithm, all);
   return false;
+}
+
+/* The library of the scenario, or of the chip's vendor. */
+static bool
+choose_library (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  const PodChip *chip = run->topology->chip;
+  const char *name = scenario->library != NULL ? scenario->library : pod_library_default (chip);
+
+  if (name == NULL)
+    return true;
+  run->library = pod_library_load (name, error);
+  if (run->library == NULL)
+    {
+      if (scenario->library != NULL)
+        g_prefix_error (error, "--library: ");
+      return false;
+    }
+  if (run->fidelity == POD_FIDELITY_CALIBRATED)
+    g_ptr_array_add (run->assumptions, pod_library_describe (run->library, chip));
+  return true;
 }
 
 static bool
@@ -401,7 +424,7 @@ prepare (const PodScenario *scenario, PodRun *run, GError **error)
       return false;
     }
   run->topology = pod_scenario_topology (scenario, run->assumptions, error);
-  if (run->topology == NULL)
+  if (run->topology == NULL || !choose_library (scenario, run, error))
     return false;
   run->model = pod_scenario_model (scenario, run->assumptions, error);
   if (run->model == NULL)
@@ -442,6 +465,7 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
   static const char *const folds[] = { "auto", "off", NULL };
   PodExecRequest exec = { .topology = run->topology,
                           .fidelity = run->fidelity,
+                          .library = run->library,
                           .record = request->record,
                           .n_record = request->n_record,
                           .is_recording_all = request->is_recording_all,
@@ -489,6 +513,7 @@ pod_run_free (PodRun *run)
   pod_exec_result_free (run->exec);
   pod_program_free (run->program);
   pod_mesh_free (run->mesh);
+  pod_library_free (run->library);
   pod_model_free (run->model);
   pod_topology_free (run->topology);
   g_free (run->stage_layers);

@@ -48,6 +48,7 @@ const PodOption pod_scenario_options[] = {
   { "network", POD_OPTION_TEXT, AT (network), "N", "analytic, flow (default)" },
   { "fold", POD_OPTION_TEXT, AT (fold), "auto|off", "one representative of equal ranks (auto), or every rank (off)" },
   { "algorithm", POD_OPTION_TEXT, AT (algorithm), "NAME", "collective algorithm where it fits (auto)" },
+  { "library", POD_OPTION_TEXT, AT (library), "NAME", "communication library whose cost tables apply: nccl-2.27, rccl, xla, ... (by vendor)" },
   { "flops-convention", POD_OPTION_TEXT, AT (flops_convention), "C", "of mfu: causal (default), megatron, palm, 6nd" },
   { "tokens", POD_OPTION_TEXT, AT (tokens), "TOTAL", "tokens of the whole training: days, cost, energy" },
   { "price", POD_OPTION_PRICE, AT (price), "USD", "price of a chip-hour (the chip file's)" },

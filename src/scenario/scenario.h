@@ -48,6 +48,7 @@ typedef struct
   char *network;
   char *fold;
   char *algorithm;
+  char *library;
   char *global_batch;
   char *seq_len;
   char *stage_layers;
@@ -91,6 +92,7 @@ typedef struct
   uint32_t *stage_layers;
   uint32_t *given_stage_layers;
   PodMesh *mesh;
+  PodLibrary *library;    /* (nullable) */
   PodProgram *program;
   PodExecResult *exec;
   PodFidelity fidelity;

@@ -50,7 +50,16 @@ pod_trace_write (const PodTimeline *timeline, const PodTraceRequest *request,
         *out_n_left_out = plan.n_left_out;
       return true;
     }
+  return pod_trace_check_name (request->file, error);
+}
+
+bool
+pod_trace_check_name (const char *file, GError **error)
+{
+  for (size_t i = 0; i < G_N_ELEMENTS (formats); i++)
+    if (g_str_has_suffix (file, formats[i].suffix))
+      return true;
   g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-               "%s: a trace is written as .json or .json.gz", request->file);
+               "%s: a trace is written as .json or .json.gz", file);
   return false;
 }

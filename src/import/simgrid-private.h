@@ -1,0 +1,184 @@
+#pragma once
+
+#include "base/xml.h"
+#include "topology/draft.h"
+
+typedef enum
+{
+  SG_SHARED,
+  SG_SPLITDUPLEX,
+  SG_FATPIPE,
+} SgPolicy;
+
+/* One <link>, or one that a cluster makes for itself. */
+typedef struct
+{
+  char *id;
+  xmlNodePtr node;
+  double bytes_per_s;
+  double latency_s;
+  SgPolicy policy;
+  bool is_used;
+  bool is_bus;          /* shared by more than two places */
+  unsigned side[2];     /* of the union-find of places: where UP begins and ends */
+  uint32_t wire;        /* draft index when it is no bus */
+  uint32_t bus[2];      /* draft index of each direction's wire (SHARED: only [0]) ... */
+  PodDraftVertex in[2]; /* ... and its ends; valid when has_bus */
+  PodDraftVertex out[2];
+  bool has_bus[2];
+} SgLink;
+
+/* A link in a route, and which way. */
+typedef struct
+{
+  SgLink *link;
+  bool is_down;    /* SPLITDUPLEX: from side 1 to side 0 */
+  bool is_reverse; /* as the route goes it: entered at side 1 (set by the layout) */
+} SgStep;
+
+/* A <route> or <zoneRoute>: between two points, gateways in the latter case. */
+typedef struct
+{
+  xmlNodePtr node;
+  struct SgPoint *from;
+  struct SgPoint *to;
+  GArray *steps;       /* (element-type SgStep) */
+  bool is_symmetrical;
+  GArray *wires;       /* (element-type uint32_t) draft links from @from to @to, feeders included */
+  GArray *wires_back;  /* and from @to to @from; empty unless symmetrical */
+} SgPath;
+
+/* A host or router. */
+typedef struct SgPoint
+{
+  char *id;
+  struct SgZone *zone;
+  bool is_host;
+  PodDraftVertex vertex;
+  unsigned place;      /* in the union-find */
+  unsigned device;     /* hosts: number */
+  /* hosts of clusters: draft links to and from the cluster's own switches */
+  uint32_t up[3];
+  unsigned n_up;
+  uint32_t down[3];
+  unsigned n_down;
+} SgPoint;
+
+typedef enum
+{
+  SG_ROUTING_FULL,
+  SG_ROUTING_SHORTEST, /* Floyd, Dijkstra, DijkstraCache */
+  SG_ROUTING_CLUSTER,
+  SG_ROUTING_NONE, /* None, Vivaldi: nothing to route between */
+} SgRouting;
+
+typedef struct SgZone
+{
+  char *id;
+  xmlNodePtr node;
+  struct SgZone *parent; /* (nullable) */
+  unsigned depth;
+  SgRouting routing;
+  GPtrArray *members;     /* (element-type utf8) ids of points and zones, borrowed, in order */
+  GHashTable *positions;  /* id -> index of members + 1 */
+  GHashTable *paths;      /* "a b" of positions as key -> SgPath + direction */
+  uint64_t *costs;        /* (nullable) SHORTEST: [from][to] */
+  unsigned *before;       /* (nullable) the member before @to on the way */
+  /* CLUSTER */
+  SgPoint *router;
+  bool has_backbone;
+  PodDraftVertex entry; /* where hosts' links begin: before the backbone */
+  uint32_t backbone;    /* draft links */
+  uint32_t back_in;     /* from the router to the entry */
+} SgZone;
+
+typedef struct
+{
+  const PodXml *xml;
+  PodTopologyDraft *draft;
+  char *name;
+  GPtrArray *zones;       /* (element-type SgZone) */
+  GPtrArray *points;      /* (element-type SgPoint) */
+  GPtrArray *links;       /* (element-type SgLink) */
+  GPtrArray *paths;       /* (element-type SgPath) */
+  GHashTable *zone_by_id; /* borrowed keys */
+  GHashTable *point_by_id;
+  GHashTable *link_by_id;
+  GHashTable *wire_names; /* (element-type utf8) of the draft's links */
+  GArray *is_feeder;      /* (element-type bool) of each draft link */
+  GArray *is_full;        /* (element-type bool) whether it is two links of the machine */
+  unsigned n_hosts;
+} SgPlatform;
+
+/* -- simgrid-units.c: quantities in attributes; absent leaves *out alone ------------------------- */
+bool pod_sg_bandwidth (const PodXml *xml, xmlNodePtr node, const char *name, bool is_required,
+                       double *out, GError **error);
+bool pod_sg_time (const PodXml *xml, xmlNodePtr node, const char *name, double *out,
+                  GError **error);
+bool pod_sg_policy (const PodXml *xml, xmlNodePtr node, const char *name, SgPolicy *out,
+                    GError **error);
+/* "0-99,105": the numbers, in order. Returns: (transfer full) (element-type unsigned) (nullable) */
+GArray *pod_sg_radical (const PodXml *xml, xmlNodePtr node, GError **error);
+
+/* -- simgrid-cluster.c --------------------------------------------------------------------------- */
+
+/* What a <cluster> says, whatever its topology. */
+typedef struct
+{
+  xmlNodePtr node;
+  char *id;
+  char *prefix;
+  char *suffix;
+  GArray *radical; /* (element-type unsigned) */
+  double bytes_per_s;
+  double latency_s;
+  SgPolicy policy;
+  double backbone_bytes_per_s; /* 0: none */
+  double backbone_latency_s;
+  double limiter_bytes_per_s; /* 0: none */
+  char *shape;      /* FLAT, TORUS, FAT_TREE or DRAGONFLY */
+  char *parameters; /* (nullable) */
+} SgCluster;
+
+bool pod_sg_cluster_read (const PodXml *xml, xmlNodePtr node, SgCluster *out, GError **error);
+void pod_sg_cluster_clear (SgCluster *cluster);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (SgCluster, pod_sg_cluster_clear)
+/* Returns: (transfer full) */
+char *pod_sg_cluster_host (const SgCluster *cluster, unsigned index);
+
+/* The only thing in its platform. Returns: (transfer full) (nullable) */
+PodTopology *pod_sg_cluster_machine (const PodXml *xml, const SgCluster *cluster, const char *name,
+                                     GError **error);
+
+/* A host with its links and the backbone, in a zone with cluster routing. A shared link has up and
+ * down alike. */
+typedef struct
+{
+  const char *name;
+  double bytes_per_s;
+  double latency_s;
+} SgWire;
+
+bool pod_sg_cluster_open (SgPlatform *platform, SgZone *zone, const SgWire *backbone,
+                          GError **error);
+/* @is_one: @up is the link both ways. @limiter: (nullable) between host and link. */
+bool pod_sg_cluster_add (SgPlatform *platform, SgZone *zone, SgPoint *host, const SgWire *up,
+                         const SgWire *down, bool is_one, const SgWire *limiter, GError **error);
+
+/* -- simgrid-xml.c ------------------------------------------------------------------------------- */
+
+/* A link of the draft under a name of its own; @is_feeder: it is no link of the file. */
+bool pod_sg_wire (SgPlatform *platform, const char *name, PodDraftVertex from, PodDraftVertex to,
+                  double bytes_per_s, double latency_s, PodDraftDuplex duplex, bool is_feeder,
+                  uint32_t *out, GError **error);
+/* Puts "file:line: " before what the draft complained of; returns false. */
+bool pod_sg_at (const PodXml *xml, xmlNodePtr node, GError **error);
+
+/* -- simgrid-layout.c: paths become places and wires --------------------------------------------- */
+bool pod_sg_layout (SgPlatform *platform, GError **error);
+
+/* -- simgrid-routes.c: the file's way between any two hosts -------------------------------------- */
+
+/* The machine, with a route for each pair whose cheapest way is not the file's. Returns: (transfer
+ * full) (nullable) */
+PodTopology *pod_sg_build (SgPlatform *platform, GError **error);
