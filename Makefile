@@ -214,6 +214,14 @@ check-browser:
 check-browser-now:
 	$(Q)$(TEST_ENV) tests/run.sh --browser
 
+# ---- measurements: cost tables from workloads/measured, and how far off they are ----
+.PHONY: calibrate validate
+calibrate: all
+	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/calibrate.sh
+
+validate: all
+	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/validate.sh
+
 .PHONY: bench
 bench: all $(BENCH_PROGRAMS)
 	$(Q)for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program || exit 1; done
@@ -302,6 +310,7 @@ help:
 	@echo 'make run          install what is missing, build, simulate one training step (results in build/run)'
 	@echo 'make check        install what is missing, build, run every test; UPDATE=1 TESTS="WORD..." V=1'
 	@echo 'make check-browser, bench, fuzz    tests in a browser, speed, libFuzzer (clang)'
+	@echo 'make calibrate, validate           cost tables from the measured ones, and their errors (docs/model/libraries.md)'
 	@echo 'make install      PREFIX=/usr/local DESTDIR=; also uninstall, dist'
 	@echo 'make format       clang-format; also check-format, lint, docs, clean, deps SECTIONS="build run test browser bench lint"'
 	@echo 'variables         CC CFLAGS CPPFLAGS LDFLAGS SANITIZE=address,undefined|thread COVERAGE=1 WERROR=1 DEPS=no V=1'

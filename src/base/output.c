@@ -21,8 +21,9 @@ enum
 struct PodOutput
 {
   char *file;      /* as the caller named it, for messages */
-  char *target;    /* (nullable) what @temporary is renamed to: @file, or where its links lead */
-  char *temporary; /* (nullable) NULL when written directly: stdout, devices, FIFOs */
+  char *target;    /* (nullable) what @temporary is renamed to: @file, or where its links lead;
+                      NULL when written directly: stdout, devices, FIFOs */
+  char *temporary; /* (nullable) NULL, too, as long as it has no name */
   int fd;
   int saved_errno; /* of the first failed write, 0 while all is well */
   bool is_gzip;
@@ -106,6 +107,59 @@ open_directly (PodOutput *output, GError **error)
   return false;
 }
 
+/* Where a file without a name can be had by one. Returns: (transfer full) */
+static char *
+descriptor_path (int fd)
+{
+  return g_strdup_printf ("/proc/self/fd/%d", fd);
+}
+
+/* A file without a name in @folder: whatever ends the program, nothing stays behind. -1 where the
+ * file system has no such files, or where /proc, which gives it its name in the end, is missing. */
+static int
+open_nameless (const char *folder)
+{
+#ifdef O_TMPFILE
+  int fd = g_open (folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  g_autofree char *path = descriptor_path (fd);
+
+  if (fd >= 0 && access (path, F_OK) == 0)
+    return fd;
+  if (fd >= 0)
+    close (fd);
+#else
+  (void) folder;
+#endif
+  return -1;
+}
+
+/* Gives the file without a name a temporary one; false with errno set. */
+static bool
+name_nameless (PodOutput *output)
+{
+  enum
+  {
+    MAX_TRIES = 100, /* of names that are taken, by a process of that number in another container */
+  };
+  g_autofree char *path = descriptor_path (output->fd);
+  g_autofree char *folder = g_path_get_dirname (output->target);
+
+  for (unsigned i = 0; i < MAX_TRIES; i++)
+    {
+      g_autofree char *base = g_strdup_printf (".podsim-%ld-%u", (long) getpid (), i);
+      g_autofree char *name = g_build_filename (folder, base, NULL);
+
+      if (linkat (AT_FDCWD, path, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0)
+        {
+          output->temporary = g_steal_pointer (&name);
+          return true;
+        }
+      if (errno != EEXIST)
+        return false;
+    }
+  return false;
+}
+
 /* @status: (nullable) of the file that is there now; its permissions are kept. */
 static bool
 open_temporary (PodOutput *output, const struct stat *status, GError **error)
@@ -126,8 +180,12 @@ open_temporary (PodOutput *output, const struct stat *status, GError **error)
   else
     output->target = g_strdup (output->file);
   g_autofree char *folder = g_path_get_dirname (output->target);
-  output->temporary = g_build_filename (folder, ".podsim-XXXXXX", NULL);
-  output->fd = g_mkstemp_full (output->temporary, O_WRONLY | O_CLOEXEC, 0666);
+  output->fd = open_nameless (folder);
+  if (output->fd < 0)
+    {
+      output->temporary = g_build_filename (folder, ".podsim-XXXXXX", NULL);
+      output->fd = g_mkstemp_full (output->temporary, O_WRONLY | O_CLOEXEC, 0666);
+    }
   if (output->fd < 0)
     {
       set_io_error (error, output->file, errno);
@@ -257,6 +315,9 @@ finish (PodOutput *unfinished, const char *target, GError **error)
   flush_buffer (output);
   if (output->is_gzip && output->saved_errno == 0)
     deflate_to_fd (output, NULL, 0, Z_FINISH);
+  if (output->saved_errno == 0 && output->target != NULL && output->temporary == NULL
+      && !name_nameless (output))
+    output->saved_errno = errno;
   close_fd (output);
   if (output->saved_errno == 0 && output->temporary != NULL)
     {

@@ -5,8 +5,9 @@
 
 #include <glib.h>
 
-/* Output files that are whole or absent: written beside the target under a temporary name and renamed on
- * close; an error or _abandon deletes it; "-" is stdout. Gzip when is_gzip. Errors: POD_ERROR_IO. */
+/* Output files that are whole or absent: written beside the target without a name, or where that cannot be
+ * under a temporary one, and renamed on close; an error or _abandon deletes it, and so does the end of the
+ * program, however it comes, while it has no name; "-" is stdout. Gzip when is_gzip. Errors: POD_ERROR_IO. */
 typedef struct PodOutput PodOutput;
 
 PodOutput *pod_output_open (const char *file, bool is_gzip, GError **error);

@@ -325,6 +325,12 @@ pod_roofline_compute (const PodChip *chip, PodFidelity fidelity, const PodRoofli
   set_bounds (&local, fidelity == POD_FIDELITY_BOOK, input, out);
   if (fidelity == POD_FIDELITY_CALIBRATED)
     out->upper_bound_s = out->time.flop_s + out->time.memory_s + out->time.overhead_s;
+  if (!isfinite (out->kernel.flops) || !isfinite (out->time.time_s) || !isfinite (out->upper_bound_s))
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_LIMIT, "the operation is too large: %g FLOPs, %g s",
+                   out->kernel.flops, out->time.time_s);
+      return false;
+    }
   out->attained_flops_per_s = out->kernel.flops / out->time.time_s;
   return true;
 }

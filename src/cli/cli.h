@@ -23,6 +23,8 @@ int pod_cmd_model (int argc, char **argv);
 int pod_cmd_topology (int argc, char **argv);
 int pod_cmd_collective (int argc, char **argv);
 int pod_cmd_roofline (int argc, char **argv);
+int pod_cmd_calibrate (int argc, char **argv);
+int pod_cmd_validate (int argc, char **argv);
 
 /* Prints "podsim: message" on one line of stderr; returns the exit status of the error's code (see base/error.h). */
 int pod_cli_fail (const GError *error);

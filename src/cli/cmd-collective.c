@@ -1,4 +1,5 @@
 #include "cli/collective-private.h"
+#include "import/topology-import.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ options_clear (PodCollectiveOptions *options)
   g_free (options->bytes);
   g_free (options->bytes_are);
   g_free (options->algorithm);
+  g_free (options->library);
   g_free (options->fidelity);
   g_free (options->dtype);
   g_free (options->json);
@@ -37,6 +39,7 @@ static void
 job_clear (PodCollectiveJob *job)
 {
   pod_topology_free (job->topology);
+  pod_library_free (job->library);
   g_free (job->devices);
   g_clear_pointer (&job->sizes, g_array_unref);
 }
@@ -76,7 +79,9 @@ parse_options (int *argc, char ***argv, PodCollectiveOptions *options, int *out_
     { "bytes-are", 0, 0, G_OPTION_ARG_FILENAME, &options->bytes_are,
       "nccl (default), or global: the array over the whole group", "WHAT" },
     { "algorithm", 0, 0, G_OPTION_ARG_FILENAME, &options->algorithm,
-      "An algorithm's name, or auto (default)", "A" },
+      "An algorithm's name, ring/ll128 with its protocol, or auto (default)", "A" },
+    { "library", 0, 0, G_OPTION_ARG_FILENAME, &options->library,
+      "Whose cost tables: nccl-2.27, rccl, xla, a file; none (default: the vendor's)", "L" },
     { "fidelity", 0, 0, G_OPTION_ARG_FILENAME, &options->fidelity,
       "book, ideal or calibrated (default)", "F" },
     { "dtype", 0, 0, G_OPTION_ARG_FILENAME, &options->dtype,
@@ -187,6 +192,24 @@ check_bytes_are (PodCollectiveJob *job, const char *text, GError **error)
   return false;
 }
 
+/* Only fidelity calibrated has libraries; a name is checked at all. */
+static bool
+choose_library (PodCollectiveJob *job, const char *asked, GError **error)
+{
+  const char *name = asked != NULL ? asked : pod_library_default (job->topology->chip);
+
+  if (name == NULL || strcmp (name, "none") == 0)
+    return true;
+  job->library = pod_library_load (name, error);
+  if (job->library == NULL && asked != NULL)
+    g_prefix_error (error, "--library: ");
+  if (job->library != NULL && job->fidelity != POD_FIDELITY_CALIBRATED)
+    g_clear_pointer (&job->library, pod_library_free);
+  else if (job->library == NULL)
+    return false;
+  return true;
+}
+
 static bool
 make_job (PodCollectiveJob *job, const PodCollectiveOptions *options, GError **error)
 {
@@ -214,14 +237,30 @@ make_job (PodCollectiveJob *job, const PodCollectiveOptions *options, GError **e
   if (!check_bytes_are (job, options->bytes_are, error)
       || !parse_sizes (options->bytes == NULL ? "8:8GiB:2" : options->bytes, job->sizes, error))
     return false;
-  job->topology = pod_topology_load (options->topology, error);
+  job->topology = pod_import_topology (options->topology, NULL, error);
   if (job->topology == NULL)
     pod_error_prefix_option (error, "--topology");
   return job->topology != NULL && apply_sets (job->topology, options->sets, error)
+         && choose_library (job, options->library, error)
          && pod_collective_make_group (job, options, error);
 }
 
 /* ---- running ---- */
+
+void
+pod_collective_query (const PodCollectiveJob *job, uint64_t payload_bytes, PodPlanQuery *out)
+{
+  *out = (PodPlanQuery){
+    .topology = job->topology,
+    .fidelity = job->fidelity,
+    .group = &job->group,
+    .kind = job->kind,
+    .dtype = job->dtype,
+    .payload_bytes = payload_bytes,
+    .algorithm = job->algorithm,
+    .library = job->library,
+  };
+}
 
 /* The book's all-to-all counts the array over the whole group, nccl-tests one rank's part of it. */
 static uint64_t
@@ -242,9 +281,12 @@ static PodCollectiveRow *
 run_size (const PodCollectiveJob *job, uint64_t bytes, GError **error)
 {
   uint64_t payload = payload_of (job, bytes);
-  PodPlan *plan = pod_collective_plan (job->topology, job->fidelity, &job->group, job->kind,
-                                       payload, job->algorithm, error);
+  PodPlanQuery query;
+  PodPlan *plan;
   PodCollectiveRow *row;
+
+  pod_collective_query (job, payload, &query);
+  plan = pod_collective_plan_query (&query, error);
 
   if (plan == NULL)
     return NULL;

@@ -25,12 +25,19 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodModelFacts, facts_clear)
 
 /* The names that can be given: one a line, for people and for completion. */
 static bool
-list_models (const char *json, GError **error)
+list_models (const PodScenario *scenario, const char *json, GError **error)
 {
   g_autoptr (GPtrArray) names = pod_model_list ();
   g_autoptr (JsonObject) root = NULL;
   JsonArray *array;
 
+  for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
+    if (pod_scenario_is_set (scenario, option))
+      {
+        g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                     "--%s: of which model? podsim model M --%s ...", option->name, option->name);
+        return false;
+      }
   if (json == NULL || strcmp (json, "-") != 0)
     for (guint i = 0; i < names->len; i++)
       puts (g_ptr_array_index (names, i));
@@ -148,7 +155,7 @@ pod_cmd_model (int argc, char **argv)
     pod_scenario_set (scenario, "model", argv[1], &error);
   if (error != NULL)
     return pod_cli_fail (error);
-  if (scenario->model == NULL ? !list_models (json, &error)
+  if (scenario->model == NULL ? !list_models (scenario, json, &error)
                               : !describe_model (scenario, json, &error))
     return pod_cli_fail (error);
   return 0;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "import/topology-import.h"
 
 #include <string.h>
 
@@ -327,7 +328,7 @@ load_machine (PodRooflineJob *job, GError **error)
   if (is_chip_name (text))
     job->own_chip = pod_chip_load (text, job->assumptions, error);
   else
-    job->topology = pod_topology_load (text, error);
+    job->topology = pod_import_topology (text, NULL, error);
   if (job->own_chip == NULL && job->topology == NULL)
     {
       pod_error_prefix_option (error, "--topology");

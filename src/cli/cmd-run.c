@@ -48,6 +48,11 @@ parse_trace_ranks (const char *text, PodRunRequest *request, GArray *ranks, GErr
       return true;
     }
   words = g_strsplit (text, ",", -1);
+  if (words[0] == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--trace-ranks: all, classes, or a list of ranks: is empty");
+      return false;
+    }
   for (unsigned i = 0; words[i] != NULL; i++)
     {
       uint64_t rank;
@@ -92,6 +97,17 @@ on_interrupt (int signal_number)
 {
   (void) signal_number;
   is_interrupted = 1;
+}
+
+/* The second one ends the program. Who started it may have it ignore the signal, as shells do with jobs in the background. */
+static void
+handle_interrupt (void (*handler) (int))
+{
+  struct sigaction action = { .sa_handler = handler, .sa_flags = (int) SA_RESETHAND };
+  struct sigaction before;
+
+  if (sigaction (SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+    sigaction (SIGINT, &action, NULL);
 }
 
 static int
@@ -178,10 +194,10 @@ pod_cmd_run (int argc, char **argv)
     }
   if (!pod_scenario_load_workload (scenario, &error) || !parse_trace_ranks (outputs.trace_ranks, &request, ranks, &error))
     return pod_cli_fail (error);
-  signal (SIGINT, on_interrupt);
+  handle_interrupt (on_interrupt);
   request.is_interrupted = &is_interrupted;
   run = pod_scenario_run (scenario, &request, &error);
-  signal (SIGINT, SIG_DFL);
+  handle_interrupt (SIG_DFL);
   if (run == NULL)
     return pod_cli_fail (error);
   if (run->exec->is_partial)

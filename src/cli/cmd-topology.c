@@ -10,6 +10,7 @@
 #include "base/xml.h"
 #include "cli/cli.h"
 #include "cli/machine-facts.h"
+#include "import/topology-import.h"
 #include "report/topology-dot.h"
 #include "report/topology-svg.h"
 
@@ -21,6 +22,7 @@ typedef struct
   char *check;
   char *svg;
   char *convert;
+  char *from; /* (nullable) format of the machine's file */
 } Outputs;
 
 static void
@@ -30,6 +32,7 @@ outputs_clear (Outputs *outputs)
   g_free (outputs->check);
   g_free (outputs->svg);
   g_free (outputs->convert);
+  g_free (outputs->from);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Outputs, outputs_clear)
@@ -104,12 +107,9 @@ read_caption (const char *text, Caption *out)
   out->source = pod_xml_attr (pod_xml_root (xml), "source");
 }
 
-/* Loads a machine or a chip file and forgets it. */
 static bool
-check_file (const char *text, GError **error)
+check_own_file (const char *text, const char *file, GError **error)
 {
-  g_autofree char *found = find_file (text);
-  const char *file = found != NULL ? found : text;
   g_autoptr (PodXml) xml = pod_xml_load (file, NULL, error);
   g_autoptr (PodTopology) topology = NULL;
   g_autoptr (PodChip) chip = NULL;
@@ -129,6 +129,22 @@ check_file (const char *text, GError **error)
     return false;
   printf ("%s: ok\n", text);
   return true;
+}
+
+/* Loads a machine or a chip file, ours or of another program, and forgets it. */
+static bool
+check_file (const char *text, const char *from, GError **error)
+{
+  g_autofree char *found = find_file (text);
+  const char *file = found != NULL ? found : text;
+  const PodTopologyFormat *format = pod_topology_format_of (file);
+
+  if (from == NULL && format == NULL)
+    return check_own_file (text, file, error);
+  g_autoptr (PodTopology) topology = pod_import_topology (file, from, error);
+  if (topology != NULL)
+    printf ("%s: ok (%s)\n", text, from != NULL ? from : format->summary);
+  return topology != NULL;
 }
 
 /* ---- lists ---- */
@@ -239,12 +255,18 @@ set_names (JsonObject *root, const char *path, GPtrArray *names)
 }
 
 static bool
-list_all (const Outputs *outputs, GError **error)
+list_all (const PodScenario *scenario, const Outputs *outputs, GError **error)
 {
   g_autoptr (GPtrArray) chips = pod_chip_names ();
   g_autoptr (GPtrArray) systems = pod_data_list ("topologies", ".xml");
   g_autoptr (JsonObject) root = NULL;
 
+  if (scenario->set->len > 0)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                   "--set: of which machine? podsim topology T --set PATH=VALUE");
+      return false;
+    }
   if (outputs->svg != NULL || outputs->convert != NULL)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
@@ -290,36 +312,50 @@ save_svg (const PodTopology *topology, const char *file, GError **error)
   return pod_output_save (file, text, error);
 }
 
+/* What is described: a machine, or a chip without one. */
+typedef struct
+{
+  const PodTopology *topology; /* (nullable) */
+  const PodChip *chip;
+  const Caption *caption;
+  GPtrArray *assumptions; /* (element-type utf8) */
+} Subject;
+
 static void
-print_all (const PodTopology *topology, const PodChip *chip, const Caption *caption,
-           const GPtrArray *assumptions)
+print_subject (const Subject *subject)
 {
   g_autoptr (GString) out = g_string_new (NULL);
 
-  if (topology != NULL)
+  if (subject->topology != NULL)
     {
-      pod_machine_facts_print (topology, caption->title, caption->source, out);
+      pod_machine_facts_print (subject->topology, subject->caption->title, subject->caption->source,
+                               out);
       g_string_append_c (out, '\n');
     }
-  pod_chip_facts_print (chip, out);
+  pod_chip_facts_print (subject->chip, out);
   g_string_append_c (out, '\n');
-  pod_chip_defaults_print (chip, out);
-  for (guint i = 0; i < assumptions->len; i++)
-    g_string_append_printf (out, "note: %s\n", (const char *) g_ptr_array_index (assumptions, i));
+  pod_chip_defaults_print (subject->chip, out);
+  for (guint i = 0; i < subject->assumptions->len; i++)
+    g_string_append_printf (out, "note: %s\n",
+                            (const char *) g_ptr_array_index (subject->assumptions, i));
   fputs (out->str, stdout);
 }
 
+/* @file: (nullable) */
 static bool
-write_json (const PodTopology *topology, const PodChip *chip, const Caption *caption,
-            GPtrArray *assumptions, const char *file, GError **error)
+write_json (const Subject *subject, const char *file, GError **error)
 {
-  g_autoptr (JsonObject) root = json_object_new ();
+  g_autoptr (JsonObject) root = NULL;
 
+  if (file == NULL)
+    return true;
+  root = json_object_new ();
   pod_result_set_int (root, "schema_version", 1);
-  if (topology != NULL)
-    pod_machine_facts_set (topology, caption->title, caption->source, root);
-  pod_chip_facts_set (chip, root);
-  set_names (root, "assumptions", assumptions);
+  if (subject->topology != NULL)
+    pod_machine_facts_set (subject->topology, subject->caption->title, subject->caption->source,
+                           root);
+  pod_chip_facts_set (subject->chip, root);
+  set_names (root, "assumptions", subject->assumptions);
   return pod_cli_write_json (root, file, error);
 }
 
@@ -353,7 +389,7 @@ describe_chip (const PodScenario *scenario, const Outputs *outputs, GError **err
 {
   g_autoptr (GPtrArray) assumptions = g_ptr_array_new_with_free_func (g_free);
   g_autoptr (PodChip) chip = pod_chip_load (scenario->topology, assumptions, error);
-  const Caption none = { 0 };
+  Subject subject;
 
   if (chip == NULL || !apply_chip_sets (chip, scenario, assumptions, error))
     return false;
@@ -367,9 +403,10 @@ describe_chip (const PodScenario *scenario, const Outputs *outputs, GError **err
                                                   : "4x4x4");
       return false;
     }
+  subject = (Subject){ .chip = chip, .assumptions = assumptions };
   if (!is_stdout (outputs->json))
-    print_all (NULL, chip, &none, assumptions);
-  return outputs->json == NULL || write_json (NULL, chip, &none, assumptions, outputs->json, error);
+    print_subject (&subject);
+  return write_json (&subject, outputs->json, error);
 }
 
 /* An override of a model has no meaning here and would pass unseen. */
@@ -397,6 +434,7 @@ describe_machine (const PodScenario *scenario, const Outputs *outputs, GError **
   g_autoptr (PodTopology) topology = NULL;
   g_auto (Caption) caption = { 0 };
   bool is_picture = outputs->svg != NULL || outputs->convert != NULL;
+  Subject subject;
 
   if (!check_path (scenario->topology, error) || !check_sets (scenario, error))
     return false;
@@ -404,14 +442,16 @@ describe_machine (const PodScenario *scenario, const Outputs *outputs, GError **
   if (topology == NULL)
     return false;
   read_caption (scenario->topology, &caption);
+  subject = (Subject){
+    .topology = topology, .chip = topology->chip, .caption = &caption, .assumptions = assumptions
+  };
   if (!is_picture && !is_stdout (outputs->json))
-    print_all (topology, topology->chip, &caption, assumptions);
+    print_subject (&subject);
   if (outputs->svg != NULL && !save_svg (topology, outputs->svg, error))
     return false;
   if (outputs->convert != NULL && !convert (topology, outputs->convert, error))
     return false;
-  return outputs->json == NULL
-         || write_json (topology, topology->chip, &caption, assumptions, outputs->json, error);
+  return write_json (&subject, outputs->json, error);
 }
 
 /* ---- the command ---- */
@@ -435,10 +475,17 @@ choose (PodScenario *scenario, const Outputs *outputs, const char *rest, GError 
       return false;
     }
   if (outputs->check != NULL)
-    return check_file (outputs->check, error);
+    return check_file (outputs->check, outputs->from, error);
+  if (scenario->topology == NULL && outputs->from != NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                   "--from: of which file? podsim topology FILE --from %s", outputs->from);
+      return false;
+    }
+  scenario->topology_format = outputs->from;
   if (scenario->topology == NULL)
-    return list_all (outputs, error);
-  if (is_chip (scenario->topology))
+    return list_all (scenario, outputs, error);
+  if (outputs->from == NULL && is_chip (scenario->topology))
     return describe_chip (scenario, outputs, error);
   return describe_machine (scenario, outputs, error);
 }
@@ -459,6 +506,9 @@ pod_cmd_topology (int argc, char **argv)
       "FILE" },
     { "convert", 0, 0, G_OPTION_ARG_FILENAME, &outputs.convert,
       "the machine as our XML or for Graphviz", "FILE.xml|FILE.dot" },
+    { "from", 0, 0, G_OPTION_ARG_STRING, &outputs.from,
+      "the format of T, a file of another program; unless given, its content tells",
+      "auto|nccl|simgrid|astra" },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
   };
   g_autoptr (GOptionContext) context = g_option_context_new ("[T] - what a machine is");

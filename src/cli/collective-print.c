@@ -90,6 +90,10 @@ row_to_json (const PodCollectiveJob *job, const PodCollectiveRow *row)
                          (double) row->payload_bytes / pod_dtype_bytes (job->dtype));
   pod_result_set_int (object, "ranks", job->group.n_devices);
   pod_result_set_string (object, "algorithm", row->plan->algorithm);
+  if (row->plan->protocol != NULL)
+    pod_result_set_string (object, "protocol", row->plan->protocol);
+  if (job->library != NULL)
+    pod_result_set_string (object, "library", job->library->name);
   pod_result_set_double (object, "time_s", row->time_s);
   pod_result_set_double (object, "latency_s",
                          job->fidelity == POD_FIDELITY_BOOK
@@ -124,6 +128,12 @@ pod_collective_to_json (const PodCollectiveJob *job, const PodCollectiveOptions 
   array = pod_result_get_array (object, "assumptions");
   for (guint i = 0; i < job->topology->assumptions->len; i++)
     json_array_add_string_element (array, g_ptr_array_index (job->topology->assumptions, i));
+  if (job->library != NULL && job->topology->chip != NULL)
+    {
+      g_autofree char *text = pod_library_describe (job->library, job->topology->chip);
+
+      json_array_add_string_element (array, text);
+    }
   array = pod_result_get_array (object, "rows");
   for (guint i = 0; i < rows->len; i++)
     json_array_add_object_element (array, row_to_json (job, g_ptr_array_index (rows, i)));
@@ -150,6 +160,10 @@ pod_collective_print_table (const PodCollectiveJob *job, const PodCollectiveOpti
           = g_strdup_printf ("%.0f", (double) row->payload_bytes / pod_dtype_bytes (job->dtype));
       g_autofree char *time = g_strdup_printf ("%.2f", row->time_s * 1e6);
       g_autofree char *algbw = g_strdup_printf ("%.2f", row->algbw_bytes_per_s * 1e-9);
+      g_autofree char *algorithm
+          = row->plan->protocol == NULL
+                ? g_strdup (row->plan->algorithm)
+                : g_strconcat (row->plan->algorithm, "/", row->plan->protocol, NULL);
       g_autofree char *busbw
           = g_strdup_printf ("%.2f%s", row->busbw_bytes_per_s * 1e-9, is_marked ? "*" : "");
       const char *cells[] = { size,
@@ -157,7 +171,7 @@ pod_collective_print_table (const PodCollectiveJob *job, const PodCollectiveOpti
                               time,
                               algbw,
                               busbw,
-                              row->plan->algorithm,
+                              algorithm,
                               row->is_latency_bound ? "latency" : "bandwidth" };
 
       has_mark |= is_marked;
@@ -166,6 +180,12 @@ pod_collective_print_table (const PodCollectiveJob *job, const PodCollectiveOpti
   text = pod_table_to_text (table);
   printf ("%s over %u ranks of %s, %s\n", pod_collective_name (job->kind), job->group.n_devices,
           job->topology->name, pod_fidelity_name (job->fidelity));
+  if (job->library != NULL && job->topology->chip != NULL)
+    {
+      g_autofree char *how = pod_library_describe (job->library, job->topology->chip);
+
+      printf ("%s\n", how);
+    }
   for (char **set = options->sets; set != NULL && *set != NULL; set++)
     printf ("set %s\n", *set);
   printf ("\n%s", text);
@@ -173,31 +193,71 @@ pod_collective_print_table (const PodCollectiveJob *job, const PodCollectiveOpti
     printf ("\n* in-network: the switch reduces, so this is not a link's rate\n");
 }
 
+static void
+free_plan (gpointer data)
+{
+  pod_plan_free (data);
+}
+
+/* Without a library: what each algorithm would cost, those that are taken only by name, too. */
+static GPtrArray *
+list_by_name (const PodPlanQuery *query)
+{
+  g_autoptr (GPtrArray) names = pod_collective_algorithms ();
+  GPtrArray *plans = g_ptr_array_new_with_free_func (free_plan);
+  PodPlanQuery named = *query;
+
+  for (guint i = 0; i < names->len; i++)
+    {
+      PodPlan *plan;
+
+      named.algorithm = g_ptr_array_index (names, i);
+      plan = pod_collective_plan_query (&named, NULL);
+      if (plan != NULL)
+        g_ptr_array_add (plans, plan);
+    }
+  return plans;
+}
+
+static void
+print_plan (const PodCollectiveJob *job, const PodCollectiveRow *row, const PodPlan *plan)
+{
+  bool is_chosen = strcmp (plan->algorithm, row->plan->algorithm) == 0
+                   && g_strcmp0 (plan->protocol, row->plan->protocol) == 0;
+  g_autofree char *name = plan->protocol == NULL
+                              ? g_strdup (plan->algorithm)
+                              : g_strconcat (plan->algorithm, "/", plan->protocol, NULL);
+  g_autofree char *time = pod_format_seconds (
+      pod_plan_time (job->topology, job->fidelity, plan, row->payload_bytes));
+  g_autofree char *cost = pod_format_seconds (plan->cost_s);
+
+  if (plan->protocol == NULL)
+    printf ("%c %-18s %10s  %s\n", is_chosen ? '>' : ' ', name, time, plan->explain);
+  else
+    printf ("%c %-18s %10s  cost to the chooser %s; %s\n", is_chosen ? '>' : ' ', name, time, cost,
+            plan->explain);
+}
+
 void
 pod_collective_print_explanation (const PodCollectiveJob *job, const GPtrArray *rows)
 {
-  g_autoptr (GPtrArray) names = pod_collective_algorithms ();
-
   for (guint i = 0; i < rows->len; i++)
     {
       const PodCollectiveRow *row = g_ptr_array_index (rows, i);
+      g_autoptr (GPtrArray) plans = NULL;
+      PodPlanQuery query;
 
       printf ("\n%" G_GUINT64_FORMAT " B\n", row->bytes);
       if (row->plan->n_entries == 0)
-        printf ("> %s: %s\n", row->plan->algorithm, row->plan->explain);
-      for (guint k = 0; k < names->len && row->plan->n_entries > 0; k++)
         {
-          const char *name = g_ptr_array_index (names, k);
-          g_autoptr (PodPlan) plan = pod_collective_plan (
-              job->topology, job->fidelity, &job->group, job->kind, row->payload_bytes, name, NULL);
-          g_autofree char *time = NULL;
-
-          if (plan == NULL)
-            continue;
-          time = pod_format_seconds (
-              pod_plan_time (job->topology, job->fidelity, plan, row->payload_bytes));
-          printf ("%c %-12s %10s  %s\n", strcmp (name, row->plan->algorithm) == 0 ? '>' : ' ', name,
-                  time, plan->explain);
+          printf ("> %s: %s\n", row->plan->algorithm, row->plan->explain);
+          continue;
         }
+      pod_collective_query (job, row->payload_bytes, &query);
+      query.algorithm = NULL;
+      plans = row->plan->protocol != NULL ? pod_collective_plan_table (&query, NULL)
+                                          : list_by_name (&query);
+      for (guint k = 0; plans != NULL && k < plans->len; k++)
+        print_plan (job, row, g_ptr_array_index (plans, k));
     }
 }

@@ -2,6 +2,7 @@
 
 #include "cli/cli.h"
 #include "collective/collective.h"
+#include "collective/library.h"
 
 /* podsim collective, over its files: options and sweep (cmd-collective.c), the group
  * (collective-group.c), output (collective-print.c). */
@@ -17,6 +18,7 @@ typedef struct
   char *bytes;
   char *bytes_are;
   char *algorithm;
+  char *library;
   char *fidelity;
   char *dtype;
   char *json;
@@ -32,6 +34,7 @@ typedef struct
   PodDtype dtype;
   bool is_global; /* sizes are arrays over the whole group */
   const char *algorithm;
+  PodLibrary *library; /* (owned) (nullable) at fidelity calibrated */
   PodGroup group;
   uint32_t *devices; /* what group.devices points to */
   GArray *sizes;     /* (element-type uint64_t) */
@@ -47,6 +50,9 @@ typedef struct
   double busbw_bytes_per_s;
   bool is_latency_bound;
 } PodCollectiveRow;
+
+/* The plans of one size. */
+void pod_collective_query (const PodCollectiveJob *job, uint64_t payload_bytes, PodPlanQuery *out);
 
 /* A whole number from 1 to @most; errors name --@option. */
 bool pod_cli_parse_count (const char *text, const char *option, uint64_t most, uint64_t *out,

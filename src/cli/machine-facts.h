@@ -1,7 +1,6 @@
 #pragma once
 
 #include "base/json.h"
-
 #include "topology/topology.h"
 
 /* What podsim topology tells of a chip and of a machine, as text and as JSON. */

@@ -16,6 +16,8 @@ const PodCommand pod_commands[] = {
   { "roofline", "one operation on one device: time, bound, intensity", pod_cmd_roofline },
   { "model", "a model's parameters, FLOPs and cache", pod_cmd_model },
   { "topology", "what a machine is", pod_cmd_topology },
+  { "validate", "predictions against published measurements", pod_cmd_validate },
+  { "calibrate", "fit cost tables to measurements", pod_cmd_calibrate },
   { NULL, NULL, NULL },
 };
 

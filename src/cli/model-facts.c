@@ -58,13 +58,17 @@ static const FlopTerm flop_conventions[] = {
 static uint64_t
 part_of (const PodModelFacts *facts, const Part *part)
 {
-  return *(const uint64_t *) ((const char *) &facts->params + part->offset);
+  const void *at = (const char *) &facts->params + part->offset;
+
+  return *(const uint64_t *) at;
 }
 
 static double
 flops_of (const PodModelFacts *facts, const FlopTerm *term)
 {
-  return *(const double *) ((const char *) &facts->flops + term->offset);
+  const void *at = (const char *) &facts->flops + term->offset;
+
+  return *(const double *) at;
 }
 
 static const char *

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <json-glib/json-glib.h>
-
+#include "base/json.h"
 #include "model/model.h"
 
 /* What podsim model tells of a model, as text and as JSON. */

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "cli/cli.h"
+#include "import/topology-import.h"
 
 /* Moves @at back to where a character begins. */
 static size_t
@@ -124,6 +125,7 @@ pod_cli_scenario_group (PodScenario *scenario, const char *const *names)
   GOptionEntry end = { .long_name = NULL };
 
   data->scenario = scenario;
+  scenario->load_topology = pod_import_topology; /* the command line takes files of others, too */
   data->entries = g_array_new (FALSE, TRUE, sizeof (GOptionEntry));
   for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
     {
@@ -190,7 +192,9 @@ bool
 pod_cli_parse (GOptionContext *context, const GOptionEntry *entries, int *argc, char ***argv, int max_rest, int *out_status)
 {
   g_autoptr (GError) error = NULL;
+  g_autofree char *name = g_strdup_printf ("podsim %s", (*argv)[0]);
 
+  g_set_prgname (name); /* for --help */
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_set_help_enabled (context, FALSE);
   for (int i = 1; i < *argc; i++)

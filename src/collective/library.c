@@ -385,8 +385,8 @@ find_file (const char *name, GError **error)
   return NULL;
 }
 
-static PodLibrary *
-load_one (const char *name, GError **error)
+PodLibrary *
+pod_library_load_alone (const char *name, GError **error)
 {
   g_autofree char *file = find_file (name, error);
   g_autofree char *schema = NULL;
@@ -412,10 +412,10 @@ pod_library_load (const char *name_or_file, GError **error)
   g_autoptr (PodLibrary) base = NULL;
 
   g_return_val_if_fail (name_or_file != NULL, NULL);
-  library = load_one (name_or_file, error);
+  library = pod_library_load_alone (name_or_file, error);
   if (library == NULL || library->based_on == NULL)
     return g_steal_pointer (&library);
-  base = load_one (library->based_on, error);
+  base = pod_library_load_alone (library->based_on, error);
   if (base == NULL)
     {
       g_prefix_error (error, "%s: based_on: ", library->file);

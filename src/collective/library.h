@@ -76,6 +76,8 @@ typedef struct PodLibrary
  * what it is based on. Errors INVALID "unknown library ...", PARSE with file:line. Returns:
  * (transfer full) */
 PodLibrary *pod_library_load (const char *name_or_file, GError **error);
+/* The file alone. */
+PodLibrary *pod_library_load_alone (const char *name_or_file, GError **error);
 void pod_library_free (PodLibrary *library);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodLibrary, pod_library_free)
 void pod_library_device_free (PodLibraryDevice *device);

@@ -240,16 +240,40 @@ add_pair (PodMessageBuilder *builder, uint32_t from, uint32_t to, GError **error
   return true;
 }
 
+/* Coprime to n and near 0.618 n: its multiples are spread evenly. */
+static uint32_t
+golden_stride (uint32_t n)
+{
+  uint32_t stride = (uint32_t) (0.6180339887 * n);
+
+  for (stride = MAX (stride, 1);; stride++)
+    {
+      uint32_t a = n, b = stride;
+
+      while (b != 0)
+        {
+          uint32_t rest = a % b;
+
+          a = b;
+          b = rest;
+        }
+      if (a == 1)
+        return stride;
+    }
+}
+
 bool
 pod_message_all_to_all (PodMessageBuilder *builder, GError **error)
 {
   const PodPlanRequest *request = builder->request;
-  uint32_t n = request->group->n_devices;
+  uint32_t n = request->group->n_devices, stride = golden_stride (n);
 
-  /* Shift by shift, so that all members send to equally far ones at a time */
-  for (uint32_t shift = 1; shift < n; shift++)
+  /* All members send to equally far ones at a time; near and far, ahead and behind in turns */
+  for (uint32_t k = 1; k < n; k++)
     for (uint32_t i = 0; i < n; i++)
       {
+        uint32_t shift = (uint32_t) ((uint64_t) k * stride % n);
+
         if (!add_pair (builder, i, shifted (request, i, shift), error))
           return false;
         if (builder->set->links->len > MOST_ROUTE_LINKS)

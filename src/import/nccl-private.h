@@ -1,7 +1,6 @@
 #pragma once
 
-#include <libxml/tree.h>
-
+#include "base/xml.h"
 #include "topology/chip.h"
 
 /* What NCCL's files say in numbers of the hardware, turned into chips and rates. */

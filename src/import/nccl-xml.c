@@ -609,12 +609,15 @@ add_nvswitch (Reader *reader, unsigned host, bool is_assumed, GError **error)
                  (double) reader->chip->scale_up_hop_ps / 2 / POD_PS_PER_S, error))
         return false;
     }
-  if (most > 0 && host == 0)
-    pod_draft_note (reader->draft,
-                    is_assumed ? "the file lists no NVLinks: %g to %g a GPU, to NVSwitches, as the "
-                                 "chip has them, are assumed"
-                               : "%g to %g NVLinks a GPU to NVSwitches, which are taken as one",
-                    least, most);
+  if (!(most > 0) || host > 0)
+    return true;
+  g_autofree char *counts
+      = least < most ? g_strdup_printf ("%g to %g", least, most) : g_strdup_printf ("%g", most);
+  pod_draft_note (reader->draft,
+                  is_assumed ? "the file lists no NVLinks: %s from each GPU to NVSwitches, as the "
+                               "chip has them, are assumed"
+                             : "%s NVLinks from each GPU to NVSwitches, which are taken as one switch",
+                  counts);
   return true;
 }
 

@@ -472,30 +472,35 @@ pod_sg_cluster_machine (const PodXml *xml, const SgCluster *cluster, const char 
 
 /* -- flat, among other zones --------------------------------------------------------------------- */
 
-/* All traffic of a cluster crosses its backbone once, in one direction: from the entry to the router.
- * What comes from outside goes from the router back to the entry first, at the backbone's rate, so
- * that this way back is never the bottleneck. */
+/* All traffic of a cluster crosses its backbone once, in one direction, from the entry to the exit:
+ * from host to host, from a host to the router, and from the router to a host. What joins the router
+ * to both has the backbone's rate, so that it never is the bottleneck. */
 bool
 pod_sg_cluster_open (SgPlatform *platform, SgZone *zone, const SgWire *backbone, GError **error)
 {
-  zone->entry = zone->router->vertex;
+  zone->entry = zone->exit = zone->router->vertex;
   zone->has_backbone = backbone != NULL;
   if (backbone == NULL)
     return true;
   g_autofree char *entry = g_strdup_printf ("entry of %s", zone->id);
-  g_autofree char *back = g_strdup_printf ("back into %s", zone->id);
-  if (!pod_draft_add_switch (platform->draft, entry, &zone->entry, error))
+  g_autofree char *exit = g_strdup_printf ("exit of %s", zone->id);
+  g_autofree char *way_in = g_strdup_printf ("into %s", zone->id);
+  g_autofree char *way_out = g_strdup_printf ("out of %s", zone->id);
+  if (!pod_draft_add_switch (platform->draft, entry, &zone->entry, error)
+      || !pod_draft_add_switch (platform->draft, exit, &zone->exit, error))
     return pod_sg_at (platform->xml, zone->node, error);
-  return (pod_sg_wire (platform, backbone->name, zone->entry, zone->router->vertex,
-                       backbone->bytes_per_s, backbone->latency_s, POD_DRAFT_SIMPLEX, false,
-                       &zone->backbone, error)
-          && pod_sg_wire (platform, back, zone->router->vertex, zone->entry, backbone->bytes_per_s,
-                          0, POD_DRAFT_SIMPLEX, true, &zone->back_in, error))
+  return (pod_sg_wire (platform, backbone->name, zone->entry, zone->exit, backbone->bytes_per_s,
+                       backbone->latency_s, POD_DRAFT_SIMPLEX, false, &zone->backbone, error)
+          && pod_sg_wire (platform, way_in, zone->router->vertex, zone->entry,
+                          backbone->bytes_per_s, 0, POD_DRAFT_SIMPLEX, true, &zone->way_in, error)
+          && pod_sg_wire (platform, way_out, zone->exit, zone->router->vertex,
+                          backbone->bytes_per_s, 0, POD_DRAFT_SIMPLEX, true, &zone->way_out,
+                          error))
          || pod_sg_at (platform->xml, zone->node, error);
 }
 
 /* A link that both ways share, before a backbone: its traffic leaves for the entry and comes from the
- * router, at its own rate. */
+ * exit, at its own rate. */
 static bool
 add_shared (SgPlatform *platform, SgZone *zone, SgPoint *host, PodDraftVertex port,
             const SgWire *wire, GError **error)
@@ -518,7 +523,7 @@ add_shared (SgPlatform *platform, SgZone *zone, SgPoint *host, PodDraftVertex po
     {
       if (!pod_sg_wire (platform, up_name, far, zone->entry, wire->bytes_per_s, 0,
                         POD_DRAFT_SIMPLEX, true, &up, error)
-          || !pod_sg_wire (platform, down_name, zone->router->vertex, far, wire->bytes_per_s, 0,
+          || !pod_sg_wire (platform, down_name, zone->exit, far, wire->bytes_per_s, 0,
                            POD_DRAFT_SIMPLEX, true, &down, error))
         return false;
       host->up[host->n_up++] = up;
@@ -538,7 +543,7 @@ add_pair (SgPlatform *platform, SgZone *zone, SgPoint *host, PodDraftVertex port
                     POD_DRAFT_SIMPLEX, false, &link, error))
     return false;
   host->up[host->n_up++] = link;
-  if (!pod_sg_wire (platform, down->name, zone->router->vertex, port, down->bytes_per_s,
+  if (!pod_sg_wire (platform, down->name, zone->exit, port, down->bytes_per_s,
                     down->latency_s, POD_DRAFT_SIMPLEX, false, &link, error))
     return false;
   host->down[host->n_down++] = link;

@@ -87,9 +87,11 @@ typedef struct SgZone
   /* CLUSTER */
   SgPoint *router;
   bool has_backbone;
-  PodDraftVertex entry; /* where hosts' links begin: before the backbone */
-  uint32_t backbone;    /* draft links */
-  uint32_t back_in;     /* from the router to the entry */
+  PodDraftVertex entry; /* where the hosts' ways out lead: before the backbone, else the router */
+  PodDraftVertex exit;  /* where their ways in begin: behind the backbone, else the router */
+  uint32_t backbone;    /* draft links: from entry to exit, */
+  uint32_t way_in;      /* from the router to the entry, */
+  uint32_t way_out;     /* from the exit to the router */
 } SgZone;
 
 typedef struct

@@ -3,53 +3,67 @@
 /* Links and the buffers behind them.
  *
  * A packet leaves over a lane at
- *   start = max (now, end of the packet before it, when its room at the far end is free)
+ *   start = max (now, end of the packet before it)    if its room at the far end is free by then
  *   end   = start + bytes / rate
  * and frees the room that it was in at end + the latency of the link it came by (the credit flies
  * back). It is ready for the next hop at
  *   store-and-forward   end + latency
  *   cut-through         max (start + latency, end + latency - bytes / next rate): as early as it can
  *                       go on without a gap
- * A packet longer than a part of a buffer counts as that part: long ones stand for trains of short
- * ones, which need not all be in one place. */
+ * A packet takes no more room than the MTU: a long one stands for a train of short ones, and a
+ * buffer holds as many of those as it would of these. */
 
 #define MAX_PS INT64_C (9200000000000000000)
 
 static uint64_t
-room_of (const PodBuffer *buffer, uint64_t bytes)
+room_of (const PodPacketNetwork *network, const PodPacket *packet)
 {
-  return MIN (bytes, buffer->capacity_bytes / POD_LEAST_PACKETS);
+  return MIN (packet->bytes, network->options.mtu_bytes);
 }
 
 bool
-pod_buffer_has_room (const PodBuffer *buffer, uint64_t bytes)
+pod_buffer_has_room (const PodPacketNetwork *network, uint32_t buffer, const PodPacket *packet)
 {
-  return buffer->first_waiting == POD_NO_PACKET
-         && buffer->free_bytes + buffer->credit_bytes >= room_of (buffer, bytes);
+  return network->buffers[buffer].first_waiting == POD_NO_PACKET
+         && network->buffers[buffer].free_bytes + network->buffers[buffer].credit_bytes
+                >= room_of (network, packet);
 }
 
-/* Takes room, the earliest first. *out_ps: when the last of it is free (0: already). */
-static bool
-take_room (PodBuffer *buffer, int64_t now_ps, uint64_t bytes, int64_t *out_ps)
+/* When @bytes of room are free: 0 already, INT64_MAX not known. */
+static int64_t
+room_at (const PodBuffer *buffer, uint64_t bytes)
 {
-  uint32_t mask = buffer->n_allocated - 1;
+  uint64_t sum = buffer->free_bytes;
 
-  *out_ps = 0;
-  if (buffer->free_bytes + buffer->credit_bytes < bytes)
-    return false;
+  if (sum + buffer->credit_bytes < bytes)
+    return INT64_MAX;
+  for (uint32_t i = 0; sum < bytes; i++)
+    {
+      const PodCredit *credit
+          = &buffer->credits[(buffer->first_credit + i) & (buffer->n_allocated - 1)];
+
+      sum += credit->bytes;
+      if (sum >= bytes)
+        return credit->at_ps;
+    }
+  return 0;
+}
+
+/* Takes room that room_at knows of, the earliest first. */
+static void
+take_room (PodBuffer *buffer, int64_t now_ps, uint64_t bytes)
+{
   while (buffer->n_credits > 0
          && (buffer->free_bytes < bytes || buffer->credits[buffer->first_credit].at_ps <= now_ps))
     {
       PodCredit credit = buffer->credits[buffer->first_credit];
 
-      buffer->first_credit = (buffer->first_credit + 1) & mask;
+      buffer->first_credit = (buffer->first_credit + 1) & (buffer->n_allocated - 1);
       buffer->n_credits--;
       buffer->credit_bytes -= credit.bytes;
       buffer->free_bytes += credit.bytes;
-      *out_ps = MAX (*out_ps, credit.at_ps);
     }
   buffer->free_bytes -= bytes;
-  return true;
 }
 
 static void
@@ -132,6 +146,18 @@ step_along (const PodPacketNetwork *network, PodPacket *packet)
     packet->along[link->axis] -= link->sign;
 }
 
+/* The lane would stand idle until there is room: others may go in the meantime. */
+static void
+ask_again (PodPacketNetwork *network, uint32_t index, int64_t room_ps)
+{
+  PodBuffer *buffer = &network->buffers[index];
+
+  if (room_ps == INT64_MAX || (buffer->ask_ps > network->now_ps && buffer->ask_ps <= room_ps))
+    return;
+  buffer->ask_ps = room_ps;
+  pod_packet_queue_push (network->events, room_ps, POD_PACKET_ROOM, index);
+}
+
 /* Reserves the lane and the room behind it; false when the packet must wait for room. */
 static bool
 try_send (PodPacketNetwork *network, uint32_t index)
@@ -139,18 +165,23 @@ try_send (PodPacketNetwork *network, uint32_t index)
   PodPacket *packet = &network->packets[index];
   const PodPacketPort *port = &network->ports[packet->link];
   PodChannel *channel = &network->channels[pod_packet_channel (network, packet)];
-  int64_t room_ps = 0, start_ps, end_ps;
+  int64_t start_ps = MAX (network->now_ps, channel->free_ps), end_ps;
   uint64_t room = 0;
 
   if (packet->buffer != POD_NO_BUFFER)
     {
       PodBuffer *buffer = &network->buffers[packet->buffer];
+      int64_t room_ps;
 
-      room = room_of (buffer, packet->bytes);
-      if (!take_room (buffer, network->now_ps, room, &room_ps))
-        return false;
+      room = room_of (network, packet);
+      room_ps = room_at (buffer, room);
+      if (room_ps > start_ps)
+        {
+          ask_again (network, packet->buffer, room_ps);
+          return false;
+        }
+      take_room (buffer, network->now_ps, room);
     }
-  start_ps = MAX (MAX (network->now_ps, channel->free_ps), room_ps);
   end_ps = start_ps + crossing_ps (port, packet->bytes);
   g_assert (end_ps < MAX_PS - port->link.latency_ps);
   channel->free_ps = end_ps;
@@ -184,18 +215,17 @@ wait_for_room (PodPacketNetwork *network, uint32_t index)
   network->n_waiting++;
 }
 
-/* A queue as long as the buffer, or as a few of these packets. */
+/* As many packets in line as the buffer has room for. */
 static bool
 is_queue_full (const PodPacketNetwork *network, const PodPacket *packet)
 {
   const PodPacketPort *port = &network->ports[packet->link];
   const PodChannel *channel = &network->channels[pod_packet_channel (network, packet)];
-  uint64_t asked = network->options.buffer_bytes, least = POD_LEAST_PACKETS * packet->bytes;
-  uint64_t capacity = MAX (asked, least);
+  double n_packets = (double) pod_packet_buffer_bytes (&network->options)
+                     / (double) MAX (room_of (network, packet), 1);
 
-  return channel->free_ps > network->now_ps
-         && (double) (channel->free_ps - network->now_ps)
-                > (double) (capacity - packet->bytes) * port->ps_per_byte;
+  return (double) (channel->free_ps - network->now_ps)
+         > (n_packets - 1) * (double) packet->bytes * port->ps_per_byte;
 }
 
 void
@@ -218,6 +248,12 @@ pod_packet_forward (PodPacketNetwork *network, uint32_t index)
        && network->buffers[packet->buffer].first_waiting != POD_NO_PACKET)
       || !try_send (network, index))
     wait_for_room (network, index);
+}
+
+void
+pod_buffer_ask (PodPacketNetwork *network, uint32_t buffer)
+{
+  g_array_append_val (network->woken, buffer);
 }
 
 void

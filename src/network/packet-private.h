@@ -17,13 +17,13 @@ enum
   POD_PACKET_LAUNCH,  /* index: run */
   POD_PACKET_TIMER,   /* index: timer */
   POD_PACKET_DONE,    /* index: run */
+  POD_PACKET_ROOM,    /* index: buffer */
 };
 
 enum
 {
   POD_BUFFERS_BY_HOP = 8,
   POD_TORUS_ADAPTIVE = 2, /* which buffer of a torus link */
-  POD_LEAST_PACKETS = 4,  /* that a buffer has room for, however long they are */
 };
 
 typedef struct
@@ -43,6 +43,7 @@ typedef struct
   uint32_t first_credit;
   uint32_t n_credits;
   uint32_t n_allocated;
+  int64_t ask_ps;         /* of the last event that looks for room */
   uint32_t first_waiting; /* packets, chained by next */
   uint32_t last_waiting;
 } PodBuffer;
@@ -214,6 +215,8 @@ pod_packet_run (const PodPacketNetwork *network, uint32_t run)
 {
   return &g_array_index (network->runs, PodPacketRun, run);
 }
+/* What was asked for, or the default; at least one packet. */
+uint64_t pod_packet_buffer_bytes (const PodPacketOptions *options);
 /* A packet of @run from the pool, and back. */
 uint32_t pod_packet_take (PodPacketNetwork *network, uint32_t run);
 void pod_packet_drop (PodPacketNetwork *network, uint32_t index);
@@ -236,9 +239,12 @@ void pod_port_injected (PodPacketNetwork *network, uint32_t link, int64_t end_ps
 /* ---- packet-channel.c ---- */
 /* The packet asks for its next hop: goes, waits, or is dropped. */
 void pod_packet_forward (PodPacketNetwork *network, uint32_t index);
-/* Whether a packet of @bytes has room in the buffer, perhaps later at a known time. */
-bool pod_buffer_has_room (const PodBuffer *buffer, uint64_t bytes);
+/* Whether the packet has room in the buffer, perhaps later at a known time. */
+bool pod_buffer_has_room (const PodPacketNetwork *network, uint32_t buffer,
+                          const PodPacket *packet);
 void pod_buffer_give (PodPacketNetwork *network, uint32_t buffer, uint64_t bytes, int64_t at_ps);
+/* There is room that was known to come. */
+void pod_buffer_ask (PodPacketNetwork *network, uint32_t buffer);
 /* Packets that waited for room that is known by now. */
 void pod_buffers_wake (PodPacketNetwork *network);
 

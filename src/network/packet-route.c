@@ -123,8 +123,7 @@ route_adaptively (const PodPacketNetwork *network, PodPacket *packet)
       if (free_ps < best_ps
           && (is_last
               || pod_buffer_has_room (
-                  &network->buffers[buffer_index (network, link, 0, POD_TORUS_ADAPTIVE)],
-                  packet->bytes)))
+                  network, buffer_index (network, link, 0, POD_TORUS_ADAPTIVE), packet)))
         {
           best = link;
           best_ps = free_ps;

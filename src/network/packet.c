@@ -7,6 +7,7 @@ enum
 {
   DEFAULT_MTU_BYTES = 4096, /* InfiniBand's largest */
   DEFAULT_PACKETS = 16,
+  DEFAULT_BUFFER_PACKETS = 64, /* 256 KiB: what a port of a switch has for a class of traffic */
   NETWORK_PRIORITY = 128,
 };
 
@@ -85,15 +86,23 @@ count_buffers (const PodPacketLink *link, const PodPacketOptions *options)
     }
 }
 
-/* Twice what is under way on the link, so that credits come back before the room is used up. */
+uint64_t
+pod_packet_buffer_bytes (const PodPacketOptions *options)
+{
+  uint64_t asked = options->buffer_bytes;
+
+  return MAX (asked > 0 ? asked : DEFAULT_BUFFER_PACKETS * options->mtu_bytes, options->mtu_bytes);
+}
+
+/* Room for what is under way, there and as credits back, besides. */
 static uint64_t
 buffer_size (const PodPacketNetwork *network, const PodPacketPort *port)
 {
   double bytes = 2 * (double) port->link.latency_ps / port->ps_per_byte;
-  uint64_t least = POD_LEAST_PACKETS * network->options.mtu_bytes;
+  uint64_t least = pod_packet_buffer_bytes (&network->options);
 
   if (network->options.buffer_bytes > 0)
-    return MAX (network->options.buffer_bytes, POD_LEAST_PACKETS);
+    return least;
   return bytes < (double) (LARGEST_BUFFER_BYTES - least) ? (uint64_t) bytes + least
                                                           : LARGEST_BUFFER_BYTES;
 }
@@ -448,6 +457,9 @@ pod_packet_network_handle (PodPacketNetwork *network, const PodEvent *event)
           break;
         case POD_PACKET_TIMER:
           pod_go_back_timer (network, index);
+          break;
+        case POD_PACKET_ROOM:
+          pod_buffer_ask (network, index);
           break;
         default:
           end_run (network, index);

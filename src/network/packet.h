@@ -12,9 +12,9 @@
  * waits in the buffer of the switch or device that it has reached. docs/model/packet.md has the
  * equations.
  *
- * A packet reserves a link when it may have it: its start is the latest of now, the end of the
- * packet before it, and the time at which room at the far end is known to come free. So a hop costs
- * one event, its arrival. Where no room is known to come free it waits (back-pressure). */
+ * A packet reserves a link as soon as it is known that there will be room at the far end when the
+ * packet before it ends. So a hop costs one event, its arrival. Else it waits (back-pressure), and
+ * those of other virtual channels may go first. */
 
 /* What happens at the far end of a link when packets come faster than they leave. */
 typedef enum
@@ -45,7 +45,7 @@ typedef struct
 {
   uint64_t mtu_bytes;         /* smallest packet of a longer message; 0: 4 KiB */
   uint32_t n_packets;         /* most packets of a message; 0: 16, fewer when it would be too many */
-  uint64_t buffer_bytes;      /* of one input buffer; 0: 2 x latency x rate + 4 packets */
+  uint64_t buffer_bytes;      /* of one input buffer; 0: 64 packets + 2 x latency x rate */
   bool is_store_and_forward;  /* else cut-through */
   bool is_hashed;             /* a flow keeps to one lane (ECMP); else its packets take turns */
   bool is_adaptive;           /* on tori: the least busy of the shortest ways */

@@ -87,19 +87,19 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
       pair = g_strsplit (words[i], "=", 2);
       if (g_strv_length (pair) != 2)
         {
-          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "layout: '%s' is not AXIS=DEGREE, as in \"fsdp=64 tp=8\"", words[i]);
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: '%s' is not AXIS=DEGREE, as in \"fsdp=64 tp=8\"", words[i]);
           return false;
         }
       if (!pod_axis_parse (pair[0], &axis) && !is_unsupported (pair[0]))
         {
-          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "layout: unknown axis '%s'; known are dp, fsdp, tp, cp, pp, ep, etp, vpp", pair[0]);
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: unknown axis '%s'; known are dp, fsdp, tp, cp, pp, ep, etp, vpp", pair[0]);
           return false;
         }
       if (!is_unsupported (pair[0]))
         {
           if (is_given[axis])
             {
-              g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "layout: %s stands twice", pair[0]);
+              g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: %s stands twice", pair[0]);
               return false;
             }
           is_given[axis] = true;
@@ -108,7 +108,7 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
         {
           if (auto_axis >= 0)
             {
-              g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "layout: only one degree may be auto, '%s' is the second", words[i]);
+              g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: only one degree may be auto, '%s' is the second", words[i]);
               return false;
             }
           auto_axis = (int) axis;
@@ -116,26 +116,26 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
         }
       if (!pod_parse_whole (pair[1], POD_UNIT_COUNT, &degree, error))
         {
-          g_prefix_error (error, "layout: %s: ", pair[0]);
+          g_prefix_error (error, "--layout: %s: ", pair[0]);
           return false;
         }
       if (degree < 1 || degree > UINT32_MAX)
         {
-          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "layout: %s=%s must be at least 1 and below 2^32", pair[0], pair[1]);
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: %s=%s must be at least 1 and below 2^32", pair[0], pair[1]);
           return false;
         }
       if (is_unsupported (pair[0]))
         {
           if (degree == 1)
             continue;
-          g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "layout: %s=%s: only %s=1 is modelled", pair[0], pair[1], pair[0]);
+          g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--layout: %s=%s: only %s=1 is modelled", pair[0], pair[1], pair[0]);
           return false;
         }
       layout.degree[axis] = (uint32_t) degree;
     }
   if (layout.degree[POD_AXIS_CP] > 1)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "layout: cp=%u: only cp=1 is modelled", layout.degree[POD_AXIS_CP]);
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--layout: cp=%u: only cp=1 is modelled", layout.degree[POD_AXIS_CP]);
       return false;
     }
   if (auto_axis >= 0)
@@ -144,7 +144,7 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
 
       if (n_devices % used != 0 || n_devices < used)
         {
-          g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "layout: %s=auto: %u devices / %u already used does not divide",
+          g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--layout: %s=auto: %u devices / %u already used does not divide",
                        axis_names[auto_axis], n_devices, used);
           return false;
         }
@@ -167,21 +167,21 @@ divisor_below (uint64_t value, uint64_t limit)
 }
 
 static bool
-refuse (GError **error, const char *what, uint64_t value, const char *by, uint64_t divisor)
+refuse (GError **error, const char *option, const char *what, uint64_t value, const char *by, uint64_t divisor)
 {
   uint64_t below = value / divisor * divisor;
   uint64_t best = divisor_below (value, divisor);
 
   if (below > 0)
     g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
-                 "%s (%" G_GUINT64_FORMAT ") is not a multiple of %s (%" G_GUINT64_FORMAT "): %" G_GUINT64_FORMAT " %% %" G_GUINT64_FORMAT " = %" G_GUINT64_FORMAT
+                 "--%s: %s (%" G_GUINT64_FORMAT ") is not a multiple of %s (%" G_GUINT64_FORMAT "): %" G_GUINT64_FORMAT " %% %" G_GUINT64_FORMAT " = %" G_GUINT64_FORMAT
                  "; nearest: %" G_GUINT64_FORMAT " or %" G_GUINT64_FORMAT "; nearest divisor below: %" G_GUINT64_FORMAT,
-                 what, value, by, divisor, value, divisor, value % divisor, below, below + divisor, best);
+                 option, what, value, by, divisor, value, divisor, value % divisor, below, below + divisor, best);
   else
     g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
-                 "%s (%" G_GUINT64_FORMAT ") is not a multiple of %s (%" G_GUINT64_FORMAT "): %" G_GUINT64_FORMAT " %% %" G_GUINT64_FORMAT " = %" G_GUINT64_FORMAT
+                 "--%s: %s (%" G_GUINT64_FORMAT ") is not a multiple of %s (%" G_GUINT64_FORMAT "): %" G_GUINT64_FORMAT " %% %" G_GUINT64_FORMAT " = %" G_GUINT64_FORMAT
                  "; nearest: %" G_GUINT64_FORMAT "; nearest divisor below: %" G_GUINT64_FORMAT,
-                 what, value, by, divisor, value, divisor, value % divisor, divisor, best);
+                 option, what, value, by, divisor, value, divisor, value % divisor, divisor, best);
   return false;
 }
 
@@ -197,24 +197,24 @@ check_model (const PodLayout *layout, const PodModel *model, const PodBatch *bat
       if (kind->is_moe)
         {
           g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-                       "%s has mixture-of-experts layers, whose training step is not modelled: choose a dense model", model->name);
+                       "--model: %s has mixture-of-experts layers, whose training step is not modelled: choose a dense model", model->name);
           return false;
         }
       if (model->attention == POD_ATTENTION_GQA && kind->heads % tp != 0)
-        return refuse (error, "query head count", kind->heads, "tp", tp);
+        return refuse (error, "layout", "query head count", kind->heads, "tp", tp);
       if (model->attention == POD_ATTENTION_GQA && kind->kv_heads % tp != 0)
         {
           if (tp % kind->kv_heads != 0)
-            return refuse (error, "KV head count", kind->kv_heads, "tp", tp);
+            return refuse (error, "layout", "KV head count", kind->kv_heads, "tp", tp);
           if (i == 0)
             g_ptr_array_add (notes, g_strdup_printf ("tp=%u is larger than the %u KV heads: each is replicated on %u tensor ranks", (unsigned) tp,
                                                      (unsigned) kind->kv_heads, (unsigned) (tp / kind->kv_heads)));
         }
       if (kind->ffn % tp != 0)
-        return refuse (error, "FFN width", kind->ffn, "tp", tp);
+        return refuse (error, "layout", "FFN width", kind->ffn, "tp", tp);
     }
   if (layout->is_sequence_parallel && tp > 1 && batch->seq_len % tp != 0)
-    return refuse (error, "sequence length", batch->seq_len, "tp", tp);
+    return refuse (error, "layout", "sequence length", batch->seq_len, "tp", tp);
   return true;
 }
 
@@ -227,23 +227,23 @@ check_batch (const PodLayout *layout, const PodBatch *batch, GError **error)
 
   if (batch->global_batch == 0 || batch->micro_batch == 0 || batch->seq_len == 0)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "global batch, micro-batch and sequence length must be at least 1");
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--global-batch: global batch, micro-batch and sequence length must be at least 1");
       return false;
     }
   if ((double) batch->global_batch * (double) batch->seq_len > POD_MAX_STEP_TOKENS || !g_uint64_checked_mul (&divisor, data, batch->micro_batch))
     {
       g_set_error (error, POD_ERROR, POD_ERROR_LIMIT,
-                   "global batch %" G_GUINT64_FORMAT " of sequences of %" G_GUINT64_FORMAT " in micro-batches of %" G_GUINT64_FORMAT ": a step has at most %.0g tokens",
+                   "--global-batch: %" G_GUINT64_FORMAT " sequences of %" G_GUINT64_FORMAT " in micro-batches of %" G_GUINT64_FORMAT ": a step has at most %.0g tokens",
                    batch->global_batch, batch->seq_len, batch->micro_batch, POD_MAX_STEP_TOKENS);
       return false;
     }
   if (batch->global_batch % divisor != 0)
-    return refuse (error, "global batch", batch->global_batch, "dp x fsdp x micro-batch", divisor);
+    return refuse (error, "global-batch", "global batch", batch->global_batch, "dp x fsdp x micro-batch", divisor);
   n_microbatches = batch->global_batch / divisor;
   if (n_microbatches > POD_MAX_SLOTS / layout->degree[POD_AXIS_PP])
     {
       g_set_error (error, POD_ERROR, POD_ERROR_LIMIT,
-                   "global batch: %" G_GUINT64_FORMAT " microbatches on each of %u stages are more than the %u in all that one step can have: take a larger micro-batch",
+                   "--global-batch: %" G_GUINT64_FORMAT " microbatches on each of %u stages are more than the %u in all that one step can have: take a larger micro-batch",
                    n_microbatches, layout->degree[POD_AXIS_PP], POD_MAX_SLOTS);
       return false;
     }
@@ -274,17 +274,13 @@ place_layers (const PodLayout *layout, const PodModel *model, const PodBatch *ba
   if (batch->is_embed_head_as_layers)
     {
       if ((model->n_layers + 2) % pp != 0)
-        return refuse (error, "layer count + 2 (embedding and head)", model->n_layers + 2, "pp", pp);
+        return refuse (error, "layout", "layer count + 2 (embedding and head)", model->n_layers + 2, "pp", pp);
       for (uint32_t i = 0; i < pp; i++)
         out[i] = (uint32_t) ((model->n_layers + 2) / pp) - (i == 0) - (i == pp - 1);
       return true;
     }
   if (model->n_layers % pp != 0)
-    {
-      refuse (error, "layer count", model->n_layers, "pp", pp);
-      g_prefix_error (error, "give --stage-layers or --embed-head-as-layers: ");
-      return false;
-    }
+    return refuse (error, "stage-layers", "neither it nor --embed-head-as-layers is given, and the layer count", model->n_layers, "pp", pp);
   for (uint32_t i = 0; i < pp; i++)
     out[i] = (uint32_t) (model->n_layers / pp);
   return true;
@@ -300,13 +296,13 @@ pod_layout_check (const PodLayout *layout, const PodModel *model, const PodBatch
 
   if (used > n_devices)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "layout %s needs %u devices, the machine has %u", text, used, n_devices);
+      g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--layout: %s needs %u devices, the machine has %u", text, used, n_devices);
       return false;
     }
   if (used < n_devices && !allow_idle)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
-                   "layout %s uses %u of %u devices: %u would idle (set a degree to auto, or say --allow-idle)", text, used, n_devices, n_devices - used);
+                   "--layout: %s uses %u of %u devices: %u would idle (set a degree to auto, or say --allow-idle)", text, used, n_devices, n_devices - used);
       return false;
     }
   if (used < n_devices)

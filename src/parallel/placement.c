@@ -337,7 +337,7 @@ pod_placement_choose (const PodTopology *topology, const PodLayout *layout, cons
     {
       g_autofree char *text = pod_layout_to_text (layout);
 
-      g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "layout %s cannot be cut out of %s: no split of its axes has these degrees as factors", text, topology->name);
+      g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--layout: %s cannot be cut out of %s: no split of its axes has these degrees as factors", text, topology->name);
       return false;
     }
   return true;
@@ -369,6 +369,11 @@ pod_order_parse (const char *order, PodAxis out[POD_N_AXES], GError **error)
         }
       out[n++] = axis;
       is_given[axis] = true;
+    }
+  if (order != NULL && n == 0)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--order: '%s' names no axis, expected such as tp,cp,fsdp,dp,pp", order);
+      return false;
     }
   for (unsigned a = 0; a < POD_N_AXES; a++)
     if (!is_given[a])

@@ -4,6 +4,12 @@
 
 /* Builds the blocks of each pipeline stage (forward, backward, last backward, optimizer) and their order. */
 
+const char *const pod_recompute_names[POD_N_RECOMPUTES + 1] = {
+  [POD_RECOMPUTE_NONE] = "none",
+  [POD_RECOMPUTE_SELECTIVE] = "selective",
+  [POD_RECOMPUTE_FULL] = "full",
+};
+
 /* A stage under construction. */
 typedef struct
 {
@@ -232,7 +238,7 @@ forward_block (Stage *stage)
       const PodUnitPlan *unit = unit_at (stage, i);
       uint32_t weights = gather_weights (stage, unit, POD_PHASE_FORWARD, last_of, i);
       PodPass pass = pass_new (stage, i, POD_PHASE_FORWARD, value, weights);
-      bool is_kept_whole = emitter->job->recompute == POD_RECOMPUTE_NONE || unit->kind != POD_UNIT_LAYER;
+      bool is_kept_whole = emitter->job->recompute != POD_RECOMPUTE_FULL || unit->kind != POD_UNIT_LAYER;
 
       pod_pass_forward (&pass);
       pod_builder_alloc (builder, pass.first_compute, unit->saved_label, is_kept_whole ? unit->saved_bytes : unit->input_bytes);

@@ -94,6 +94,8 @@ plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
   plan->saved_bytes = plan->input_bytes * MAX (1, 2 * n_norms)
                       + emitter->tokens * emitter->element_bytes * (double) (sizes.qkv_width + sizes.attention_width + sizes.ffn * (sizes.ffn_matrices_in + 1))
                       + emitter->tokens * 4 * (double) sizes.heads;
+  if (job->recompute == POD_RECOMPUTE_SELECTIVE)
+    plan->saved_bytes -= emitter->tokens * (emitter->element_bytes * (double) sizes.attention_width + 4 * (double) sizes.heads);
   if (!model->is_ffn_gated && n_norms == 0) /* the book's block: no activation function between its matrices */
     plan->saved_bytes -= emitter->tokens * emitter->element_bytes * (double) sizes.ffn;
 }
@@ -212,6 +214,18 @@ attention (PodPass *pass, const LayerSizes *sizes, bool is_backward)
     pod_pass_vector (pass, "rope backward", rope_bytes, rope_bytes, rope_bytes);
 }
 
+/* Core attention once more, from the kept q, k and v: what flows waits for nothing of it. */
+static void
+attention_again (PodPass *pass, const LayerSizes *sizes)
+{
+  PodKernel kernel = attention_kernel (pass, sizes, false);
+  PodPhase phase = pass->phase;
+
+  pass->phase = POD_PHASE_RECOMPUTE;
+  pod_pass_compute (pass, "attention again", NULL, &kernel);
+  pass->phase = phase;
+}
+
 /* The activation between the FFN's matrices, gate x up where gated. */
 static void
 ffn_activation (PodPass *pass, const LayerSizes *sizes, bool is_backward)
@@ -284,6 +298,8 @@ layer_backward (PodPass *pass)
     return;
   if (is_parallel)
     pass->gathered = pass->value; /* the output gradient is already whole */
+  if (pass->emitter->job->recompute == POD_RECOMPUTE_SELECTIVE)
+    attention_again (pass, &sizes);
   pod_linear_backward (pass, &linears[1], true);
   attention (pass, &sizes, true);
   pod_linear_backward (pass, &linears[0], true);

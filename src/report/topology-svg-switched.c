@@ -361,7 +361,7 @@ draw_group (const Drawing *drawing, const Group *group)
   unsigned n_real = MAX ((topology->level[group->level].n_switches + n_groups - 1) / n_groups, 1);
   bool is_top = group->level + 1 == topology->n_levels && group->level > 0;
 
-  pod_canvas_box (drawing->canvas, classes[group->level],
+  pod_canvas_box (drawing->canvas, classes[MIN (group->level, G_N_ELEMENTS (classes) - 1)],
                   (PodBox){ group->at.x - group->width / 2, group->at.y - BOX_HEIGHT / 2,
                             group->width, BOX_HEIGHT });
   if (group->level == 0 && n_rails > 1)

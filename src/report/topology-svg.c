@@ -9,8 +9,6 @@
 enum
 {
   MARGIN = 24,
-  TITLE_HEIGHT = 56,
-  LEGEND_HEIGHT = 30,
 };
 
 static const char style[]

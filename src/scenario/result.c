@@ -105,6 +105,8 @@ set_step (PodRun *run, const PodTokenFlops *flops, unsigned convention)
   pod_result_set_double (r, "step.mfu", tokens * convention_flops (flops, convention) / (time_s * n_devices * peak));
   if (job->recompute == POD_RECOMPUTE_FULL) /* each layer's forward once more: all but the logits, a third of training */
     recomputed = (convention_flops (flops, convention) - 6 * (double) run->model->hidden * (double) run->model->vocab) / 3;
+  if (job->recompute == POD_RECOMPUTE_SELECTIVE) /* attention's forward once more, halved where the convention halves it */
+    recomputed = flops->attention_full / 3 / (convention == 0 ? 2 : 1);
   pod_result_set_double (r, "step.hfu", tokens * (convention_flops (flops, convention) + recomputed) / (time_s * n_devices * peak));
   for (unsigned i = 0; convention_names[i] != NULL; i++)
     {
@@ -440,7 +442,7 @@ set_options (const PodScenario *scenario, PodRun *run)
   JsonObject *r = run->result;
 
   pod_result_set_string (r, "options.schedule", "1f1b");
-  pod_result_set_string (r, "options.recompute", job->recompute == POD_RECOMPUTE_FULL ? "full" : "none");
+  pod_result_set_string (r, "options.recompute", pod_recompute_names[job->recompute]);
   pod_result_set_string (r, "options.optimizer", job->optimizer == POD_OPTIMIZER_ADAM ? "adam" : "sgd");
   pod_result_set_string (r, "options.dtype", pod_dtype_name (job->dtype));
   pod_result_set_string (r, "options.param_dtype", pod_dtype_name (job->param_dtype));

@@ -71,7 +71,8 @@ pod_scenario_topology (const PodScenario *scenario, GPtrArray *assumptions, GErr
       g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--topology: which machine? for instance --topology tpu-v5p:4x4x4 or h100:8x16");
       return NULL;
     }
-  topology = pod_topology_load (scenario->topology, error);
+  topology = scenario->load_topology != NULL ? scenario->load_topology (scenario->topology, scenario->topology_format, error)
+                                             : pod_topology_load (scenario->topology, error);
   if (topology == NULL)
     {
       pod_error_prefix_option (error, "--topology");
@@ -299,15 +300,14 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
 {
   static const char *const optimizers[] = { "adam", "sgd", NULL };
   static const char *const masters[] = { "none", "fp32", NULL };
-  static const char *const recomputes[] = { "none", "full", NULL };
   static const char *const schedules[] = { "1f1b", NULL };
   const bool is_book = run->fidelity == POD_FIDELITY_BOOK;
   PodJob *job = &run->job;
   int word;
 
-  if (!choose ("schedule", scenario->schedule, schedules, 0, &word, error) || !choose ("recompute", scenario->recompute, recomputes, 0, &word, error))
+  if (!choose ("schedule", scenario->schedule, schedules, 0, &word, error) || !choose ("recompute", scenario->recompute, pod_recompute_names, 0, &word, error))
     return false;
-  job->recompute = word == 0 ? POD_RECOMPUTE_NONE : POD_RECOMPUTE_FULL;
+  job->recompute = (PodRecompute) word;
   if (!choose ("optimizer", scenario->optimizer, optimizers, 0, &word, error))
     return false;
   job->optimizer = word == 0 ? POD_OPTIMIZER_ADAM : POD_OPTIMIZER_SGD;
@@ -334,10 +334,7 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
   if (scenario->layout == NULL)
     assume (run->assumptions, "layout fsdp=%u: all devices (--layout not given)", run->topology->n_devices);
   if (!pod_layout_parse (scenario->layout != NULL ? scenario->layout : "fsdp=auto", run->topology->n_devices, &job->layout, error))
-    {
-      g_prefix_error (error, "--");
-      return false;
-    }
+    return false;
   if (scenario->zero != UINT64_MAX)
     {
       if (scenario->zero > 3)

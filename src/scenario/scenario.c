@@ -21,7 +21,7 @@ const PodOption pod_scenario_options[] = {
   { "global-batch", POD_OPTION_TEXT, AT (global_batch), "N|Ntok", "sequences (or tokens) of a step" },
   { "micro-batch", POD_OPTION_COUNT, AT (micro_batch), "N", "sequences of a microbatch on one data rank (1)" },
   { "schedule", POD_OPTION_TEXT, AT (schedule), "NAME", "pipeline schedule: 1f1b" },
-  { "recompute", POD_OPTION_TEXT, AT (recompute), "KIND", "activations computed again in backward: none, full" },
+  { "recompute", POD_OPTION_TEXT, AT (recompute), "KIND", "activations computed again in backward: none, selective (attention), full" },
   { "zero", POD_OPTION_WHOLE, AT (zero), "STAGE", "what dp shards: 0 nothing, 1 optimizer, 2 and gradients, 3 turns dp into fsdp" },
   { "optimizer", POD_OPTION_TEXT, AT (optimizer), "NAME", "adam, sgd" },
   { "dtype", POD_OPTION_TEXT, AT (dtype), "TYPE", "of matmuls and activations: bf16, fp16, fp8, int8, fp32" },

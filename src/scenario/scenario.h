@@ -69,6 +69,10 @@ typedef struct
   int allow_idle;
   int causal;
   int strict;
+  /* Set by the caller; not options. How machines are loaded, NULL: pod_topology_load, which knows our
+   * formats only. @format: topology_format. */
+  PodTopology *(*load_topology) (const char *text, const char *format, GError **error);
+  const char *topology_format; /* (nullable) of the topology's file; NULL: by its content */
 } PodScenario;
 
 extern const PodOption pod_scenario_options[]; /* ends with name NULL */

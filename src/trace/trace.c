@@ -23,6 +23,28 @@ static const struct
   { ".json.gz", pod_chrome_write, true },
 };
 
+/* The format that @file's suffix names; G_N_ELEMENTS (formats), with the error set, when none. */
+static size_t
+find_format (const char *file, GError **error)
+{
+  size_t i = 0;
+
+  while (i < G_N_ELEMENTS (formats) && !g_str_has_suffix (file, formats[i].suffix))
+    i++;
+  if (i == G_N_ELEMENTS (formats))
+    g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
+                 "%s: a trace is written as .json or .json.gz", file);
+  return i;
+}
+
+bool
+pod_trace_check_name (const char *file, GError **error)
+{
+  g_return_val_if_fail (file != NULL, false);
+
+  return find_format (file, error) < G_N_ELEMENTS (formats);
+}
+
 bool
 pod_trace_write (const PodTimeline *timeline, const PodTraceRequest *request,
                  uint64_t *out_n_left_out, GError **error)
@@ -32,34 +54,18 @@ pod_trace_write (const PodTimeline *timeline, const PodTraceRequest *request,
   g_return_val_if_fail (error == NULL || *error == NULL, false);
 
   PodTraceRequest filled = *request;
+  size_t format = find_format (request->file, error);
+  g_auto (PodTracePlan) plan = { 0 };
 
+  if (format == G_N_ELEMENTS (formats))
+    return false;
   if (filled.max_events == 0)
     filled.max_events = DEFAULT_MAX_EVENTS;
-  for (size_t i = 0; i < G_N_ELEMENTS (formats); i++)
-    {
-      if (!g_str_has_suffix (request->file, formats[i].suffix))
-        continue;
-
-      g_auto (PodTracePlan) plan = { 0 };
-
-      /* A viewer shows nonsense, not an error, for lanes that overlap */
-      if (!pod_timeline_check (timeline, error) || !pod_trace_plan_init (&plan, timeline, error)
-          || !formats[i].write (&plan, &filled, formats[i].is_gzip, error))
-        return false;
-      if (out_n_left_out != NULL)
-        *out_n_left_out = plan.n_left_out;
-      return true;
-    }
-  return pod_trace_check_name (request->file, error);
-}
-
-bool
-pod_trace_check_name (const char *file, GError **error)
-{
-  for (size_t i = 0; i < G_N_ELEMENTS (formats); i++)
-    if (g_str_has_suffix (file, formats[i].suffix))
-      return true;
-  g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-               "%s: a trace is written as .json or .json.gz", file);
-  return false;
+  /* A viewer shows nonsense, not an error, for lanes that overlap */
+  if (!pod_timeline_check (timeline, error) || !pod_trace_plan_init (&plan, timeline, error)
+      || !formats[format].write (&plan, &filled, formats[format].is_gzip, error))
+    return false;
+  if (out_n_left_out != NULL)
+    *out_n_left_out = plan.n_left_out;
+  return true;
 }

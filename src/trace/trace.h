@@ -16,6 +16,9 @@ typedef struct
 /* Whether a trace can be written under this name, by its suffix: to be asked before a long run. Error UNSUPPORTED. */
 bool pod_trace_check_name (const char *file, GError **error);
 
+/* Can a file of that name be written? Errors: POD_ERROR_UNSUPPORTED for another suffix. */
+bool pod_trace_check_name (const char *file, GError **error);
+
 /* Whole ranks are kept, from the first one on, as many as fit; when not even one fits, what ends
  * first of it. @out_n_left_out: events left out, with the spans of ranks that were not recorded
  * (nullable); it is stored in the file, too. Errors: POD_ERROR_IO; UNSUPPORTED for another suffix;

@@ -69,14 +69,32 @@ pod_collective_table_free (PodCollectiveTable *table)
   g_free (table);
 }
 
-bool
-pod_collective_sample_is_fitted (const PodCollectiveSample *sample)
+static void
+split_halves (PodCollectiveTable *table)
 {
-  unsigned log2 = 0;
+  bool has_sizes = false;
+  uint64_t first = table->samples->len > 0
+                       ? g_array_index (table->samples, PodCollectiveSample, 0).bytes
+                       : 0;
+  uint64_t second = first;
 
-  while (log2 < 63 && sample->bytes >> (log2 + 1) != 0)
-    log2++;
-  return log2 % 2 == 0;
+  for (guint i = 1; i < table->samples->len; i++)
+    {
+      uint64_t bytes = g_array_index (table->samples, PodCollectiveSample, i).bytes;
+
+      has_sizes |= bytes != first && bytes != second && second != first;
+      if (second == first)
+        second = bytes;
+    }
+  for (guint i = 0; i < table->samples->len; i++)
+    {
+      PodCollectiveSample *sample = &g_array_index (table->samples, PodCollectiveSample, i);
+      unsigned log2 = 0;
+
+      while (log2 < 63 && sample->bytes >> (log2 + 1) != 0)
+        log2++;
+      sample->is_fitted = (has_sizes ? log2 : sample->n_ranks) % 2 == 0;
+    }
 }
 
 static int
@@ -269,5 +287,8 @@ pod_collective_table_load (const char *file, const char *chip, GError **error)
   table->samples = g_array_new (FALSE, TRUE, sizeof (PodCollectiveSample));
   table->skipped = g_ptr_array_new_with_free_func (g_free);
   lines = g_strsplit (text, "\n", -1);
-  return read_lines (table, lines, chip, error) ? g_steal_pointer (&table) : NULL;
+  if (!read_lines (table, lines, chip, error))
+    return NULL;
+  split_halves (table);
+  return g_steal_pointer (&table);
 }

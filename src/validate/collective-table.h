@@ -15,6 +15,8 @@ typedef struct
   unsigned line;
   bool is_small;  /* below the size from which its source is steady: median only */
   bool is_judged; /* no: reported only */
+  bool is_fitted; /* a fit sees it: the binary logarithm of its size is even (the number of ranks
+                     is, where a table has one or two sizes); the others are held out */
 } PodCollectiveSample;
 
 typedef struct
@@ -31,6 +33,3 @@ typedef struct
 PodCollectiveTable *pod_collective_table_load (const char *file, const char *chip, GError **error);
 void pod_collective_table_free (PodCollectiveTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodCollectiveTable, pod_collective_table_free)
-
-/* Fits see the sizes whose binary logarithm is even, the others are held out. */
-bool pod_collective_sample_is_fitted (const PodCollectiveSample *sample);

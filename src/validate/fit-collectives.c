@@ -23,7 +23,9 @@ static const double wide_error = 0.12;
 static const double wide_weight = 2.0;
 /* Rows in the noise of their source pull little. */
 static const double small_weight = 0.25;
-static const double small_most = 0.6;
+static const double small_most = 1.2;
+/* Pulls what the rows do not decide to where the template starts: the square of its logarithm. */
+static const double start_weight = 1e-3;
 
 typedef struct
 {
@@ -43,6 +45,7 @@ typedef struct
   GArray *numbers;    /* double *: what moves */
   GArray *least;      /* double */
   GArray *most;       /* double */
+  GArray *start;      /* double: logarithm */
   double weight[POD_N_COLLECTIVES];
 } Fit;
 
@@ -60,6 +63,7 @@ fit_clear (Fit *fit)
   g_array_unref (fit->numbers);
   g_array_unref (fit->least);
   g_array_unref (fit->most);
+  g_array_unref (fit->start);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Fit, fit_clear)
@@ -133,7 +137,7 @@ add_rows (Fit *fit, const PodLibrary *library, const PodCollectiveFitInput *inpu
         .time_s = sample->time_s,
         .kind = sample->kind,
         .is_small = sample->is_small,
-        .is_fitted = pod_collective_sample_is_fitted (sample),
+        .is_fitted = sample->is_fitted,
       };
 
       if (sample->n_ranks > input->topology->n_devices)
@@ -159,12 +163,14 @@ add_numbers (Fit *fit)
       for (size_t k = 0; k < pod_n_library_numbers; k++)
         {
           double *number = pod_library_number (path, k);
+          double start = log (*number);
 
           if (g_strcmp0 (path->sources[k], POD_LIBRARY_FITTED) != 0)
             continue;
           g_array_append_val (fit->numbers, number);
           g_array_append_val (fit->least, pod_library_numbers[k].least);
           g_array_append_val (fit->most, pod_library_numbers[k].most);
+          g_array_append_val (fit->start, start);
         }
     }
 }
@@ -180,12 +186,19 @@ error_of (const Fit *fit, const Row *row)
   return price.time_s / row->time_s - 1;
 }
 
-/* Mean over the operations of the mean loss of their rows. */
+/* Sum over the operations of the mean loss of their rows. */
 static double
 loss (const Fit *fit)
 {
   double sum = 0;
 
+  for (guint i = 0; i < fit->numbers->len; i++)
+    {
+      double away = log (*g_array_index (fit->numbers, double *, i))
+                    - g_array_index (fit->start, double, i);
+
+      sum += start_weight * away * away;
+    }
   for (guint i = 0; i < fit->rows->len; i++)
     {
       const Row *row = &g_array_index (fit->rows, Row, i);
@@ -358,7 +371,17 @@ median_error (const Fit *fit, bool is_fitted)
   return g_array_index (errors, double, errors->len / 2);
 }
 
-/* Paths that win for no collective of the tables, from 1 B to 1 TiB, would only be read, never used. */
+static bool
+is_fitted_path (const PodLibraryPath *path)
+{
+  for (size_t k = 0; k < pod_n_library_numbers; k++)
+    if (g_strcmp0 (path->sources[k], POD_LIBRARY_FITTED) == 0)
+      return true;
+  return false;
+}
+
+/* Fitted paths that win for no collective of the tables, from 1 B to 1 TiB, would only be read,
+ * never used. */
 static void
 drop_unreached (const Fit *fit)
 {
@@ -375,7 +398,8 @@ drop_unreached (const Fit *fit)
                                                         UINT64_C (1) << log2, &price));
       }
   for (guint i = fit->device->paths->len; i-- > 0;)
-    if (!g_ptr_array_find (reached, g_ptr_array_index (fit->device->paths, i), NULL))
+    if (is_fitted_path (g_ptr_array_index (fit->device->paths, i))
+        && !g_ptr_array_find (reached, g_ptr_array_index (fit->device->paths, i), NULL))
       g_ptr_array_remove_index (fit->device->paths, i);
 }
 
@@ -405,6 +429,7 @@ pod_fit_collectives (const PodCollectiveFitInput *inputs, unsigned n_inputs,
     .numbers = g_array_new (FALSE, TRUE, sizeof (double *)),
     .least = g_array_new (FALSE, TRUE, sizeof (double)),
     .most = g_array_new (FALSE, TRUE, sizeof (double)),
+    .start = g_array_new (FALSE, TRUE, sizeof (double)),
   };
 
   g_ptr_array_add (devices, device);
