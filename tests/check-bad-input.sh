@@ -353,6 +353,8 @@ workload 'not a flag' '<layout sequence-parallel="maybe"/>'
 workload 'not a ratio' '<run availability="nan"/>'
 workload 'order of elements' '<batch/><model/>'
 workload 'unknown element' '<frobnicate/>'
+printf '<workload>\n<model seq-len="8192"/>\n<batch seq-len="8192"/></workload>' >in/broken.xml
+read_workload 'workload/option in two elements' 2 'in/broken\.xml:3: ' in/broken.xml
 printf '<workload>\n<batch seq-len="8192"/>\n</workload>' >in/broken.xml
 refused_run 'workload/contradiction' 2 'in/broken\.xml:2: ' --workload in/broken.xml --strict
 

@@ -99,6 +99,10 @@ static const struct
   [POD_UNIT_RATIO] = { "a ratio", "\"0.4\" or \"40%\"" },
 };
 
+/* No quantity of a machine comes near these, and products of several of them stay finite. */
+static const double largest_quantity = 1e30;
+static const double smallest_quantity = 1e-30;
+
 /* A quantity taken apart: digits * 10^exponent_10 * 2^exponent_2 * factor. */
 typedef struct
 {
@@ -275,9 +279,9 @@ pod_parse_quantity (const char *text, PodUnit unit, double *out, GError **error)
   g_string_append_printf (parsed.digits, "e%" G_GINT64_FORMAT, parsed.exponent_10);
   double value
       = ldexp (g_ascii_strtod (parsed.digits->str, NULL), parsed.exponent_2) * parsed.factor;
-  if (!isfinite (value))
+  if (!isfinite (value) || (unit != POD_UNIT_COUNT && value > largest_quantity))
     return refuse (text, unit, error, "is too large");
-  if (!(value > 0))
+  if (!(value > 0) || (unit != POD_UNIT_COUNT && value < smallest_quantity))
     return refuse (text, unit, error, "is too small");
   *out = value;
   return true;

@@ -23,7 +23,8 @@ typedef enum
 #define POD_PS_PER_S INT64_C (1000000000000)
 
 /* Reads a whole quantity (blanks between number and unit are fine; trailing text is an error).
- * NaN, infinities and negative values are errors. Locale-free. SI base units come out: bytes,
+ * NaN, infinities and negative values are errors, and so is, but for counts, what is not 0 and not
+ * between 1e-30 and 1e30. Locale-free. SI base units come out: bytes,
  * bytes/s, s, FLOPs. Error: POD_ERROR_INVALID naming the text and what would be right. O(length). */
 bool pod_parse_quantity (const char *text, PodUnit unit, double *out, GError **error);
 

@@ -29,6 +29,8 @@ options_clear (PodCollectiveOptions *options)
   g_free (options->library);
   g_free (options->fidelity);
   g_free (options->dtype);
+  g_free (options->network);
+  g_free (options->packet);
   g_free (options->json);
   g_strfreev (options->sets);
 }
@@ -42,6 +44,7 @@ job_clear (PodCollectiveJob *job)
   pod_library_free (job->library);
   g_free (job->devices);
   g_clear_pointer (&job->sizes, g_array_unref);
+  g_clear_pointer (&job->dead_links, g_array_unref);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodCollectiveJob, job_clear)
@@ -86,6 +89,12 @@ parse_options (int *argc, char ***argv, PodCollectiveOptions *options, int *out_
       "book, ideal or calibrated (default)", "F" },
     { "dtype", 0, 0, G_OPTION_ARG_FILENAME, &options->dtype,
       "Element type, for the count column (default bf16)", "D" },
+    { "network", 0, 0, G_OPTION_ARG_FILENAME, &options->network,
+      "analytic (default), flow, or packet: message by message", "N" },
+    { "packet", 0, 0, G_OPTION_ARG_FILENAME, &options->packet,
+      "With --network packet: mtu=, packets=, buffer=, drop=, dead=, store-and-forward, ecmp, "
+      "adaptive",
+      "LIST" },
     { "set", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->sets, "Override a number of the machine",
       "PATH=VALUE" },
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &options->json,
@@ -245,6 +254,27 @@ make_job (PodCollectiveJob *job, const PodCollectiveOptions *options, GError **e
          && pod_collective_make_group (job, options, error);
 }
 
+/* --network and --packet */
+static bool
+choose_network (PodCollectiveJob *job, const PodCollectiveOptions *options, GError **error)
+{
+  if (options->network != NULL && !pod_network_mode_parse (options->network, &job->network, error))
+    {
+      g_prefix_error (error, "--network: ");
+      return false;
+    }
+  if (options->packet != NULL && job->network != POD_NETWORK_PACKET)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--packet needs --network packet");
+      return false;
+    }
+  job->dead_links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  if (pod_packet_options_parse (options->packet, &job->packet, job->dead_links, error))
+    return true;
+  g_prefix_error (error, "--packet: ");
+  return false;
+}
+
 /* ---- running ---- */
 
 void
@@ -283,6 +313,7 @@ run_size (const PodCollectiveJob *job, uint64_t bytes, GError **error)
   uint64_t payload = payload_of (job, bytes);
   PodPlanQuery query;
   PodPlan *plan;
+  PodCollectiveRun result;
   PodCollectiveRow *row;
 
   pod_collective_query (job, payload, &query);
@@ -294,7 +325,13 @@ run_size (const PodCollectiveJob *job, uint64_t bytes, GError **error)
   row->bytes = bytes;
   row->payload_bytes = payload;
   row->plan = plan;
-  row->time_s = pod_plan_time (job->topology, job->fidelity, plan, payload);
+  if (!pod_collective_simulate (&query, plan, job->network, &job->packet, &result, error))
+    {
+      row_free (row);
+      return NULL;
+    }
+  row->time_s = result.time_s;
+  row->packets = result.packets;
   if (row->time_s > 0)
     row->algbw_bytes_per_s = (double) payload / row->time_s;
   row->busbw_bytes_per_s
@@ -310,7 +347,7 @@ run (const PodCollectiveOptions *options, GError **error)
   g_autoptr (GPtrArray) rows = g_ptr_array_new_with_free_func (row_free);
   bool is_quiet = g_strcmp0 (options->json, "-") == 0;
 
-  if (!make_job (&job, options, error))
+  if (!make_job (&job, options, error) || !choose_network (&job, options, error))
     return false;
   for (guint i = 0; i < job.sizes->len; i++)
     {

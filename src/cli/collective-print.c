@@ -94,6 +94,7 @@ row_to_json (const PodCollectiveJob *job, const PodCollectiveRow *row)
     pod_result_set_string (object, "protocol", row->plan->protocol);
   if (job->library != NULL)
     pod_result_set_string (object, "library", job->library->name);
+  pod_result_set_string (object, "network", pod_network_mode_name (job->network));
   pod_result_set_double (object, "time_s", row->time_s);
   pod_result_set_double (object, "latency_s",
                          job->fidelity == POD_FIDELITY_BOOK
@@ -106,6 +107,13 @@ row_to_json (const PodCollectiveJob *job, const PodCollectiveRow *row)
   pod_result_set_string (object, "bound", row->is_latency_bound ? "latency" : "bandwidth");
   pod_result_set_string (object, "explain", row->plan->explain);
   json_object_set_array_member (object, "links", busiest_to_json (job, row));
+  if (job->network == POD_NETWORK_PACKET)
+    {
+      pod_result_set_int (object, "messages", (int64_t) row->packets.n_messages);
+      pod_result_set_int (object, "packets", (int64_t) row->packets.n_packets);
+      pod_result_set_int (object, "dropped_packets", (int64_t) row->packets.n_dropped);
+      pod_result_set_int (object, "rerouted_routes", (int64_t) row->packets.n_rerouted);
+    }
   return object;
 }
 

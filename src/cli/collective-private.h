@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "collective/collective.h"
 #include "collective/library.h"
+#include "collective/simulate.h"
 
 /* podsim collective, over its files: options and sweep (cmd-collective.c), the group
  * (collective-group.c), output (collective-print.c). */
@@ -21,6 +22,8 @@ typedef struct
   char *library;
   char *fidelity;
   char *dtype;
+  char *network;
+  char *packet;
   char *json;
   char **sets;
   gboolean is_explained;
@@ -35,6 +38,9 @@ typedef struct
   bool is_global; /* sizes are arrays over the whole group */
   const char *algorithm;
   PodLibrary *library; /* (owned) (nullable) at fidelity calibrated */
+  PodNetworkMode network;
+  PodPacketOptions packet;
+  GArray *dead_links; /* (owned) (element-type uint32_t) what packet.dead_links points to */
   PodGroup group;
   uint32_t *devices; /* what group.devices points to */
   GArray *sizes;     /* (element-type uint64_t) */
@@ -45,6 +51,7 @@ typedef struct
   uint64_t bytes;         /* as asked */
   uint64_t payload_bytes; /* nccl-tests' size */
   PodPlan *plan;
+  PodPacketCounts packets; /* of packet mode */
   double time_s;
   double algbw_bytes_per_s;
   double busbw_bytes_per_s;

@@ -76,7 +76,7 @@ add_stage (PodMessageBuilder *builder, const Stage *stage, const PodArrivals *be
         PodAxisHop hop = { stage->axis, index, minus ? -1 : +1 };
         PodAxisHop back = { stage->axis, index, minus ? +1 : -1 };
         uint32_t stream = streams[2 * (size_t) index + minus], route, behind;
-        uint32_t n_messages;
+        uint32_t n_messages, parts = pod_message_parts (stage->n_chunks);
         double share;
 
         if (stream == UINT32_MAX)
@@ -85,12 +85,12 @@ add_stage (PodMessageBuilder *builder, const Stage *stage, const PodArrivals *be
         if (!pod_message_hop_route (builder, &hop, &route, error))
           return false;
         pod_message_set_stream (builder->set, route,
-                                pod_message_bytes (builder, share * stage->volume), n_messages,
-                                stage->n_chunks);
+                                pod_message_bytes (builder, share * stage->volume),
+                                n_messages * parts, stage->n_chunks);
         behind = streams[2 * (size_t) pod_message_neighbour (&back) + minus];
         if (behind != UINT32_MAX)
           pod_message_after (builder, behind,
-                             stage->is_scatter && !stage->axis->is_ring ? 0 : 1);
+                             stage->is_scatter && !stage->axis->is_ring ? 0 : parts);
         pod_message_after_arrivals (builder, before, index);
         pod_arrivals_add (out, pod_message_neighbour (&hop), stream);
       }

@@ -27,7 +27,7 @@ typedef struct
   uint32_t n_messages;
   uint32_t n_chunks;
   const PodArrivals *before; /* (nullable) */
-  const PodArrivals *steps;  /* (nullable) step k waits for step k - 1 there */
+  const PodArrivals *steps;  /* (nullable) block k waits for step k - 1 there */
   PodArrivals *out;          /* (nullable) */
 } Inside;
 
@@ -52,7 +52,8 @@ add_inside (PodMessageBuilder *builder, const Inside *inside, GError **error)
         for (guint k = 0; inside->steps != NULL && inside->steps->of[from] != NULL
                           && k < inside->steps->of[from]->len;
              k++)
-          pod_message_after (builder, g_array_index (inside->steps->of[from], uint32_t, k), 1);
+          pod_message_after (builder, g_array_index (inside->steps->of[from], uint32_t, k),
+                             pod_message_parts (inside->n_chunks));
         if (inside->out != NULL)
           pod_arrivals_add (inside->out, to, stream);
       }
@@ -109,9 +110,12 @@ add_mesh_broadcast (PodMessageBuilder *builder, GError **error)
         return false;
       stream = pod_message_set_stream (builder->set, route, bytes, 1, 1);
       if (is_reverse)
-        pod_message_after_arrivals (builder, &arrivals, i);
-      else
-        pod_arrivals_add (&arrivals, i, stream);
+        {
+          pod_message_after_arrivals (builder, &arrivals, i);
+          continue;
+        }
+      pod_arrivals_add (&arrivals, i, stream);
+      pod_arrivals_add (&arrivals, 0, stream); /* the root scatters before it gathers */
     }
   if (is_reverse)
     return true;
@@ -265,7 +269,7 @@ add_across (PodMessageBuilder *builder, const Across *across, GError **error)
   unsigned n_nodes = nodes->n_nodes;
   double n = builder->request->group->n_devices;
   g_autofree Edge *edges = g_new (Edge, n_nodes);
-  uint32_t next = builder->set->streams->len;
+  uint32_t next = builder->set->streams->len, parts = pod_message_parts (across->n_chunks);
 
   for (unsigned j = 0; j < n_nodes; j++)
     {
@@ -281,11 +285,11 @@ add_across (PodMessageBuilder *builder, const Across *across, GError **error)
 
       for (uint32_t s = 0; s < edge->n; s++)
         {
-          if (!add_strand (builder, edge, s, bytes, n_nodes - 1, across->n_chunks, error))
+          if (!add_strand (builder, edge, s, bytes, (n_nodes - 1) * parts, across->n_chunks, error))
             return false;
           for (uint32_t b = 0; b < behind->n; b++)
             if (strand_to (builder, behind, b) == strand_from (builder, edge, s))
-              pod_message_after (builder, behind->first + b, 1);
+              pod_message_after (builder, behind->first + b, parts);
           if (across->before != NULL)
             pod_message_after_arrivals (builder, across->before, strand_from (builder, edge, s));
           pod_arrivals_add (across->out, strand_to (builder, edge, s), edge->first + s);
@@ -336,7 +340,7 @@ pod_message_hierarchical (PodMessageBuilder *builder, GError **error)
   if (kind == POD_REDUCE_SCATTER)
     return true;
   across = (Across){ .n_chunks = n_chunks, .before = &reduced, .out = &gathered };
-  inside = (Inside){ .n_messages = nodes->n_nodes, .n_chunks = n_chunks, .before = &reduced,
+  inside = (Inside){ .n_messages = nodes->n_nodes * pod_message_parts (n_chunks), .n_chunks = n_chunks, .before = &reduced,
                      .steps = &gathered };
   return add_across (builder, &across, error) && add_all_inside (builder, inside, error);
 }

@@ -45,6 +45,14 @@ bool pod_message_hop_route (PodMessageBuilder *builder, const PodAxisHop *hop, u
                             GError **error);
 uint32_t pod_message_neighbour (const PodAxisHop *hop);
 
+/* Steps of a chunk go in so many parts, each after its own of the step before: while one is under
+ * way the next one is sent. */
+static inline uint32_t
+pod_message_parts (uint32_t n_chunks)
+{
+  return n_chunks > 1 ? 2 : 1;
+}
+
 /* Chunks of stages that overlap: enough that filling and draining is short, few enough that the
  * latency of each is. @n_messages: of one chunk. */
 uint32_t pod_message_stage_chunks (const PodMessageBuilder *builder, uint64_t n_messages);

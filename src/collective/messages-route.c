@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "collective/messages-private.h"
+#include "network/packet.h"
 
 /* Messages straight to their readers: send, permute, all-to-all, and the tree of routes. */
 
@@ -135,11 +136,20 @@ append_product (PodMessageBuilder *builder, uint32_t from, uint32_t to, int tie,
   const PodPlanRequest *request = builder->request;
   unsigned n = request->n_axes + request->n_slice_axes;
   uint32_t index = from;
+  uint8_t ranks[3];
 
-  /* Slices first: what comes by a NIC goes on inside */
-  for (unsigned k = 0; k < n; k++)
-    if (!append_axis (builder, &request->axes[(k + request->n_axes) % n], &index, to, tie, error))
-      return false;
+  /* Slices first: what comes by a NIC goes on inside. Then the axes of the torus in the order of
+   * its routes, and the devices of a chip */
+  pod_packet_axis_ranks (request->topology, ranks);
+  for (unsigned pass = 0; pass < 5; pass++)
+    for (unsigned a = 0; a < n; a++)
+      {
+        unsigned dim = request->axes[a].dim;
+        unsigned turn = dim == POD_DIM_DCN ? 0 : dim == POD_DIM_CORE ? 4 : 1U + ranks[dim];
+
+        if (turn == pass && !append_axis (builder, &request->axes[a], &index, to, tie, error))
+          return false;
+      }
   return true;
 }
 

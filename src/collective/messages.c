@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/units.h"
 #include "collective/messages-private.h"
 
 enum
@@ -175,7 +174,8 @@ pod_message_hop_route (PodMessageBuilder *builder, const PodAxisHop *hop, uint32
   return true;
 }
 
-/* Filling and draining takes time / n, waiting n x latency: the least sum is at their root. */
+/* Filling and draining takes time / n, waiting n x latency, less what halves hide: the least sum is
+ * near their root. */
 uint32_t
 pod_message_stage_chunks (const PodMessageBuilder *builder, uint64_t n_messages)
 {
@@ -187,7 +187,7 @@ pod_message_stage_chunks (const PodMessageBuilder *builder, uint64_t n_messages)
   double n = MOST_STAGE_CHUNKS;
 
   if (latency_s > 0)
-    n = MIN (n, sqrt (MAX (time_s, 0) / latency_s));
+    n = MIN (n, 2 * sqrt (MAX (time_s, 0) / latency_s));
   n = MIN (n, (double) MOST_MESSAGES / (double) MAX (n_messages, 1));
   n = MIN (n, (double) builder->payload_bytes / LEAST_CHUNK_BYTES);
   return n < 1 ? 1 : (uint32_t) n;
@@ -208,6 +208,23 @@ request_clear (PodPlanRequest *request)
 {
   pod_member_nodes_clear (&request->nodes);
   g_clear_pointer (&request->route, g_array_unref);
+}
+
+/* What the plan waits besides its hops (launch floor, steps of a library) passes at the start. */
+static bool
+find_launch (PodMessageBuilder *builder, GError **error)
+{
+  const PodPlanRequest *request = builder->request;
+  g_autoptr (PodPlan) bare = NULL;
+
+  if (request->fidelity != POD_FIDELITY_CALIBRATED)
+    return true;
+  bare = pod_collective_plan (request->topology, POD_FIDELITY_IDEAL, request->group, request->kind,
+                              builder->payload_bytes, builder->plan->algorithm, error);
+  if (bare == NULL)
+    return false;
+  builder->set->launch_ps = MAX (builder->plan->latency_ps - bare->latency_ps, 0);
+  return true;
 }
 
 static bool
@@ -238,13 +255,15 @@ pod_collective_messages (const PodTopology *topology, PodFidelity fidelity, cons
       = { .topology = topology, .fidelity = fidelity, .group = group, .kind = kind };
   g_autoptr (PodMessageSet) set = pod_message_set_new ();
   g_autoptr (GArray) links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
-  PodMessageBuilder builder = { &request, plan, payload_bytes, set, links };
+  double wire_ratio = plan->wire_ratio > 0 ? plan->wire_ratio : 1;
+  PodMessageBuilder builder
+      = { &request, plan, (uint64_t) ((double) payload_bytes * wire_ratio + 0.5), set, links };
   bool is_good = true;
 
-  if (fidelity == POD_FIDELITY_CALIBRATED && topology->chip != NULL && group->n_devices > 1)
-    pod_seconds_to_ps (topology->chip->collective_launch_s, &set->launch_ps);
   if (group->n_devices == 1)
     return g_steal_pointer (&set);
+  if (!find_launch (&builder, error))
+    return NULL;
   request.route = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   if (group->n_factors > 0 && topology->fabric == POD_FABRIC_TORUS)
     is_good = pod_axes_init (&request, error);

@@ -10,7 +10,8 @@
 
 /* The messages of @plan, which pod_collective_plan made for the same request. LIMIT: an all-to-all
  * with more pairs than fit in memory. A group of one gives an empty set. Returns: (transfer full).
- * O(streams + dependencies). */
+ * O(streams + dependencies). Bytes are those on the wire: the payload's times the plan's
+ * wire_ratio. */
 PodMessageSet *pod_collective_messages (const PodTopology *topology, PodFidelity fidelity,
                                         const PodGroup *group, PodCollectiveKind kind,
                                         uint64_t payload_bytes, const PodPlan *plan,

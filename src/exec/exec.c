@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "exec/contention.h"
 #include "exec/exec-private.h"
+#include "exec/packets.h"
 
 /* Kinds of events on the queue. */
 enum
@@ -14,6 +15,7 @@ enum
   EVENT_TASK,
   EVENT_NETWORK, /* and EVENT_NETWORK + 1 */
   EVENT_NETWORK_2,
+  EVENT_PACKETS,
 };
 
 /* Collectives of one group that may be in flight at once: weight gathers and gradient reductions have channels of their own,
@@ -42,6 +44,7 @@ typedef struct
   PodEventQueue *queue;
   PodRunner *runner;
   PodNetwork *network;
+  PodExecPackets *packets;  /* (nullable) packet mode */
   PodAccount *account;
   PodRecorder *recorder;
   PodContention *contention; /* (nullable) */
@@ -179,6 +182,8 @@ start_meeting (Exec *exec, Meeting *meeting, int64_t now_ps)
     }
   if (exec->request->fidelity == POD_FIDELITY_BOOK)
     pod_network_start (exec->network, NULL, 0, 0, g_array_index (exec->routes->use_book_ps, int64_t, u), 0, tag);
+  else if (exec->packets != NULL)
+    pod_exec_packets_start (exec->packets, u, path->group, tag);
   else
     pod_network_start (exec->network, path->entries, path->n_entries, (uint64_t) llround ((double) use->bytes * plan->busiest_ratio * (plan->wire_ratio > 0 ? plan->wire_ratio : 1)), plan->latency_ps,
                        path->analytic_s_per_byte, tag);
@@ -299,6 +304,8 @@ run_events (Exec *exec, GError **error)
     {
       if (event.kind == EVENT_TASK)
         pod_runner_handle (exec->runner, &event);
+      else if (event.kind == EVENT_PACKETS)
+        pod_exec_packets_handle (exec->packets, &event);
       else
         pod_network_handle (exec->network, &event);
       if (exec->request->is_interrupted != NULL && *exec->request->is_interrupted)
@@ -470,9 +477,12 @@ collect (Exec *exec, GArray *kernels)
 static void
 make_contention (Exec *exec, const GArray *kernels)
 {
-  const PodChip *chip = exec->request->topology->chip;
+  const PodExecRequest *request = exec->request;
+  const PodChip *chip = request->topology->chip;
+  const PodLibraryDevice *device = request->library != NULL && request->fidelity == POD_FIDELITY_CALIBRATED ? pod_library_device (request->library, chip) : NULL;
+  const double cores = device != NULL && chip->cores_per_chip > 0 ? MIN (device->n_sms * (double) chip->devices_per_chip / chip->cores_per_chip, 1) : 0;
 
-  if (exec->request->fidelity == POD_FIDELITY_BOOK)
+  if (request->fidelity == POD_FIDELITY_BOOK)
     return;
   exec->share_of_use = g_new0 (PodShare, exec->routes->uses->len + 1);
   for (guint u = 0; u < exec->routes->uses->len; u++)
@@ -481,7 +491,7 @@ make_contention (Exec *exec, const GArray *kernels)
       const PodPlan *plan = g_array_index (exec->routes->routes, PodRoute, g_array_index (exec->routes->use_routes, uint32_t, u)).plans[0];
       const double hbm = use->alone_s > 0 ? (double) use->bytes * plan->hbm_bytes_ratio / use->alone_s / pod_chip_hbm_rate (chip, false) : 0;
 
-      exec->share_of_use[u] = (PodShare){ .hbm = (uint32_t) (MIN (hbm, 1) * POD_SHARE_ONE) };
+      exec->share_of_use[u] = (PodShare){ .cores = (uint32_t) (cores * POD_SHARE_ONE), .hbm = (uint32_t) (MIN (hbm, 1) * POD_SHARE_ONE) };
     }
   exec->contention = pod_contention_new (exec->runner, exec->fold->n_ranks, kernels);
 }
@@ -503,6 +513,7 @@ exec_clear (Exec *exec)
   pod_account_free (exec->account);
   pod_runner_free (exec->runner);
   pod_network_free (exec->network);
+  pod_exec_packets_free (exec->packets);
   pod_event_queue_free (exec->queue);
   pod_task_graph_free (exec->graph);
   pod_fold_free (exec->fold);
@@ -517,16 +528,21 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   g_auto (Exec) exec = { .request = request, .program = request->program };
   g_autoptr (GArray) kernels = price_kernels (request, error);
   PodObserver observer = { .context = &exec, .started = on_started, .joined = on_joined, .ended = on_ended };
+  const bool is_packet = request->network == POD_NETWORK_PACKET && request->fidelity != POD_FIDELITY_BOOK;
 
   if (kernels == NULL)
     return NULL;
   exec.routes = pod_routes_new (request, error);
   if (exec.routes == NULL)
     return NULL;
-  exec.fold = pod_fold_new (request->topology, request->fidelity, request->program, exec.routes->routes, !request->is_folded);
+  exec.fold = pod_fold_new (request->topology, request->fidelity, request->program, exec.routes->routes, is_packet || !request->is_folded);
   exec.graph = compile (request->program, kernels);
   exec.queue = pod_event_queue_new ();
-  exec.network = pod_network_new (request->network, exec.queue, EVENT_NETWORK, exec.fold->n_links, exec.fold->capacity, on_transfer_done, &exec);
+  exec.network = pod_network_new (request->network == POD_NETWORK_PACKET ? POD_NETWORK_ANALYTIC : request->network, exec.queue, EVENT_NETWORK, exec.fold->n_links, exec.fold->capacity, on_transfer_done, &exec);
+  if (is_packet)
+    exec.packets = pod_exec_packets_new (request, exec.routes, exec.queue, EVENT_PACKETS, on_transfer_done, &exec, error);
+  if (is_packet && exec.packets == NULL)
+    return NULL;
   exec.account = pod_account_new (request->program, exec.fold->n_ranks, exec.fold->class_of);
   exec.recorder = pod_recorder_new (request, exec.fold);
   exec.runner = pod_runner_new (exec.queue, EVENT_TASK, exec.graph, exec.fold->n_ranks, exec.fold->class_of, &observer);

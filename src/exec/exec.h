@@ -16,7 +16,7 @@ typedef struct
   const PodTopology *topology;
   const PodProgram *program;
   PodFidelity fidelity;
-  PodNetworkMode network;   /* book always prices collectives by its V/W */
+  PodNetworkMode network;   /* book always prices collectives by its V/W; packet runs every rank */
   bool is_folded;
   const char *algorithm;    /* (nullable) forced for all collectives that it fits */
   const PodLibrary *library; /* (nullable) whose cost tables price collectives at fidelity calibrated */

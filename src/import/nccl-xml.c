@@ -258,7 +258,7 @@ choose_chip (Reader *reader, GError **error)
       if (i > 0 && strcmp (guess.chip, reader->guess.chip) != 0)
         {
           g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-                       "%s:%ld: a %s beside a %s: mixed chips are not modelled", reader->xml->file,
+                       "%s:%ld: %s beside %s: a machine of two kinds of chips is not modelled", reader->xml->file,
                        xmlGetLineNo (gpu->pci), guess.chip, reader->guess.chip);
           return false;
         }

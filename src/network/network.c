@@ -18,7 +18,7 @@ PodNetwork *
 pod_network_new (PodNetworkMode mode, PodEventQueue *queue, uint32_t event_kind, uint32_t n_links,
                  const double *capacity_bytes_per_s, PodTransferDone done, void *context)
 {
-  g_return_val_if_fail (queue != NULL && done != NULL, NULL);
+  g_return_val_if_fail (queue != NULL && done != NULL && mode != POD_NETWORK_PACKET, NULL);
   g_return_val_if_fail (n_links == 0 || capacity_bytes_per_s != NULL, NULL);
 
   PodNetwork *network = g_new0 (PodNetwork, 1);

@@ -13,6 +13,7 @@
  *
  *   analytic  duration = latency + bytes x analytic_s_per_byte: no sharing between transfers
  *   flow      concurrent transfers share each link max-min fairly
+ *   packet    message by message: packet.h
  *
  * Exactness (why folded and unfolded agree to the picosecond): shares are Q32 integers, rates
  * integers in 1/256 byte/s, sums are taken in 128 bits and never rounded, so a link loaded by k
@@ -29,6 +30,7 @@ typedef enum
 {
   POD_NETWORK_ANALYTIC,
   POD_NETWORK_FLOW,
+  POD_NETWORK_PACKET, /* network/packet.h, not this interface */
 } PodNetworkMode;
 
 typedef struct PodNetwork PodNetwork;

@@ -13,11 +13,27 @@ n_tree_lanes (const PodTopology *topology, const PodLink *link)
   return MAX (1, topology->level[above].n_switches / topology->level[above].n_groups);
 }
 
+void
+pod_packet_axis_ranks (const PodTopology *topology, uint8_t out[3])
+{
+  for (unsigned a = 0; a < 3; a++)
+    {
+      out[a] = topology->is_twisted ? (uint8_t) a : 0;
+      for (unsigned b = 0; b < 3 && !topology->is_twisted; b++)
+        if (topology->extent[b] > topology->extent[a]
+            || (topology->extent[b] == topology->extent[a] && b < a))
+          out[a]++;
+    }
+}
+
 static void
 describe_torus (const PodTopology *topology, const PodLink *link, PodPacketLink *out)
 {
   unsigned coords[POD_MAX_DIMS];
+  uint8_t ranks[3];
 
+  pod_packet_axis_ranks (topology, ranks);
+  out->rank = ranks[link->dim];
   pod_topology_coords (topology, link->from, coords);
   out->flow = POD_FLOW_TORUS;
   out->axis = link->dim;

@@ -108,6 +108,7 @@ typedef struct
   uint64_t n_left; /* messages */
   uint32_t n_holds; /* packets, timers, streams in line, the end to come: what refers to it */
   PodPacketStream *streams;
+  uint32_t n_streams;
   uint32_t n_allocated;
 } PodPacketRun;
 

@@ -60,18 +60,40 @@ find_along (const PodPacketNetwork *network, PodPacketRoute *route, const PodHop
   route->is_adaptive = (route->along[0] != 0) + (route->along[1] != 0) + (route->along[2] != 0) > 1;
 }
 
+/* Whether the route takes the axes in their order; one that does not might close a circle of
+ * buffers with others. */
+static bool
+is_in_order (const PodPacketNetwork *network, const PodPacketRoute *route, const PodHop *hops)
+{
+  uint8_t last = 0;
+
+  for (uint32_t i = 0; i < route->n; i++)
+    {
+      const PodPacketLink *link = &network->ports[hops[i].link].link;
+
+      if (link->flow != POD_FLOW_TORUS)
+        continue;
+      if (link->rank < last)
+        return false;
+      last = link->rank;
+    }
+  return true;
+}
+
 void
 pod_packet_route_prepare (const PodPacketNetwork *network, PodPacketRoute *route, PodHop *hops,
                           bool is_detour)
 {
+  bool is_free = is_detour || !is_in_order (network, route, hops);
+
   route->n_lanes = 1;
   for (uint32_t i = 0; i < route->n; i++)
     {
       const PodPacketLink *link = &network->ports[hops[i].link].link;
       bool is_last = i + 1 == route->n;
 
-      /* A way around a dead link may turn as it likes: it is given room for all */
-      hops[i].buffer = is_last || is_detour ? UINT8_MAX
+      /* A way around a dead link, say, may turn as it likes: it is given room for all */
+      hops[i].buffer = is_last || is_free ? UINT8_MAX
                                             : buffer_of_hop (network, hops, route->n, i);
       route->n_lanes = MAX (route->n_lanes, link->n_lanes);
       route->is_lossy |= link->flow == POD_FLOW_LOSSY;
@@ -104,7 +126,7 @@ route_adaptively (const PodPacketNetwork *network, PodPacket *packet)
   bool is_last = packet->n_done + 1 == packet->stream->route->n;
   uint32_t best = UINT32_MAX, first = UINT32_MAX;
   int64_t best_ps = INT64_MAX;
-  unsigned first_axis = 0;
+  unsigned first_axis = 0, first_rank = UINT32_MAX;
 
   for (unsigned axis = 0; axis < 3; axis++)
     {
@@ -114,10 +136,11 @@ route_adaptively (const PodPacketNetwork *network, PodPacket *packet)
       if (packet->along[axis] == 0)
         continue;
       link = torus_link (network, packet->vertex, axis, packet->along[axis]);
-      if (first == UINT32_MAX)
+      if (network->ports[link].link.rank < first_rank)
         {
           first = link;
           first_axis = axis;
+          first_rank = network->ports[link].link.rank;
         }
       free_ps = network->channels[network->ports[link].first_channel].free_ps;
       if (free_ps < best_ps

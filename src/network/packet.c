@@ -49,10 +49,9 @@ pod_packet_drop (PodPacketNetwork *network, uint32_t index)
 static void
 clear_early (PodPacketRun *run)
 {
-  if (run->job == NULL)
-    return;
-  for (guint s = 0; s < run->job->set->streams->len; s++)
+  for (uint32_t s = 0; s < run->n_streams; s++)
     g_clear_pointer (&run->streams[s].early, g_array_unref);
+  run->n_streams = 0;
 }
 
 void
@@ -282,6 +281,7 @@ take_run (PodPacketNetwork *network, PodPacketJob *job)
     }
   run = pod_packet_run (network, index);
   run->job = job;
+  run->n_streams = n_streams;
   if (run->n_allocated < n_streams)
     {
       g_free (run->streams);

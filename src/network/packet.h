@@ -39,6 +39,7 @@ typedef struct
   int8_t sign;
   uint32_t position; /* of from, along the axis */
   uint32_t extent;   /* 0: the axis does not wrap */
+  uint8_t rank;      /* of the axis, in the order in which routes take them */
 } PodPacketLink;
 
 typedef struct
@@ -74,6 +75,9 @@ typedef struct PodPacketJob PodPacketJob;
 bool pod_packet_options_parse (const char *text, PodPacketOptions *out, GArray *dead_links,
                                GError **error);
 
+/* In which order routes take the axes of a torus: the longest first, as it is the busiest, and what
+ * a full link holds back then has not yet taken others; twisted ones as their routes do. */
+void pod_packet_axis_ranks (const PodTopology *topology, uint8_t out[3]);
 /* The links of a machine: tree uplinks have a lane for each parallel switch above. @capacity:
  * bytes/s by link. Returns: (transfer full) n_links entries. O(links). */
 PodPacketLink *pod_packet_links (const PodTopology *topology, const double *capacity,

@@ -14,12 +14,13 @@ static GList *
 members_of_both (JsonObject *a, JsonObject *b)
 {
   GList *keys = a != NULL ? json_object_get_members (a) : NULL;
-  g_autoptr (GList) more = b != NULL ? json_object_get_members (b) : NULL;
+  g_autoptr (GList) of_b = b != NULL ? json_object_get_members (b) : NULL;
+  GList *more = NULL;
 
-  for (GList *l = more; l != NULL; l = l->next)
+  for (GList *l = of_b; l != NULL; l = l->next)
     if (a == NULL || !json_object_has_member (a, l->data))
-      keys = g_list_append (keys, l->data);
-  return keys;
+      more = g_list_prepend (more, l->data);
+  return g_list_concat (keys, g_list_reverse (more));
 }
 
 static JsonNode *
@@ -109,13 +110,13 @@ add_all_inputs (JsonArray *inputs, JsonObject *a, JsonObject *b)
 
 /* -- lists ------------------------------------------------------------------------------------- */
 
-static bool
-has_string (JsonArray *array, const char *text)
+/* The string at @index of a list that may hold anything. (transfer none) (nullable) */
+static const char *
+string_at (JsonArray *array, guint index)
 {
-  for (guint i = 0; array != NULL && i < json_array_get_length (array); i++)
-    if (g_strcmp0 (json_array_get_string_element (array, i), text) == 0)
-      return true;
-  return false;
+  JsonNode *node = json_array_get_element (array, index);
+
+  return JSON_NODE_HOLDS_VALUE (node) ? json_node_get_string (node) : NULL;
 }
 
 /* The strings of list @name that only one result has. */
@@ -125,12 +126,16 @@ add_only (JsonObject *out, const char *path, JsonObject *has, JsonObject *lacks,
   JsonArray *array = pod_report_array (has, name);
   JsonArray *other = pod_report_array (lacks, name);
   JsonArray *only = pod_result_get_array (out, path);
+  g_autoptr (GHashTable) known = g_hash_table_new (g_str_hash, g_str_equal);
 
+  for (guint i = 0; other != NULL && i < json_array_get_length (other); i++)
+    if (string_at (other, i) != NULL)
+      g_hash_table_add (known, (char *) string_at (other, i));
   for (guint i = 0; array != NULL && i < json_array_get_length (array); i++)
     {
-      const char *text = json_array_get_string_element (array, i);
+      const char *text = string_at (array, i);
 
-      if (text != NULL && !has_string (other, text))
+      if (text != NULL && !g_hash_table_contains (known, text))
         json_array_add_string_element (only, text);
     }
 }
@@ -149,6 +154,17 @@ typedef struct
   int64_t left_b;
 } Terms;
 
+/* A result comes from a file, which may say anything: what does not fit stays at the end of the range. */
+static int64_t
+minus (int64_t a, int64_t b)
+{
+  int64_t difference;
+
+  if (!__builtin_sub_overflow (a, b, &difference))
+    return difference;
+  return b > 0 ? INT64_MIN : INT64_MAX;
+}
+
 static void
 set_amount (JsonObject *entry, const char *what, const char *unit, double value)
 {
@@ -162,12 +178,12 @@ set_amounts (const Terms *terms, JsonObject *entry, int64_t a, int64_t b)
 {
   set_amount (entry, "a", terms->unit, (double) a / terms->per_unit);
   set_amount (entry, "b", terms->unit, (double) b / terms->per_unit);
-  set_amount (entry, "difference", terms->unit, (double) (b - a) / terms->per_unit);
+  set_amount (entry, "difference", terms->unit, (double) minus (b, a) / terms->per_unit);
   if (terms->whole != NULL)
     {
       g_autofree char *key = g_strdup_printf ("difference_%s", terms->whole);
 
-      pod_result_set_int (entry, key, b - a);
+      pod_result_set_int (entry, key, minus (b, a));
     }
 }
 
@@ -190,9 +206,9 @@ add_term (Terms *terms, const char *name, int64_t a, int64_t b)
 
   if (terms->total != 0)
     pod_result_set_double (entry, "share_ratio",
-                           a != b ? (double) (b - a) / (double) terms->total : 0);
-  terms->left_a -= a;
-  terms->left_b -= b;
+                           a != b ? (double) minus (b, a) / (double) terms->total : 0);
+  terms->left_a = minus (terms->left_a, a);
+  terms->left_b = minus (terms->left_b, b);
 }
 
 static void
@@ -201,7 +217,7 @@ begin_terms (Terms *terms, JsonObject *out, const char *path, int64_t a, int64_t
   JsonObject *object = json_object_new ();
 
   json_object_set_object_member (out, path, object);
-  terms->total = b - a;
+  terms->total = minus (b, a);
   terms->left_a = a;
   terms->left_b = b;
   set_amounts (terms, object, a, b);
@@ -218,25 +234,34 @@ end_terms (Terms *terms)
     add_term (terms, "other", terms->left_a, terms->left_b);
 }
 
-static const PodReportTerm *
-find_term (const GArray *terms, const char *name)
+/* Returns: (transfer full) names to terms, both borrowed from @terms */
+static GHashTable *
+index_terms (const GArray *terms)
 {
-  for (guint i = 0; i < terms->len; i++)
-    if (strcmp (g_array_index (terms, PodReportTerm, i).name, name) == 0)
-      return &g_array_index (terms, PodReportTerm, i);
-  return NULL;
+  GHashTable *index = g_hash_table_new (g_str_hash, g_str_equal);
+
+  for (guint i = terms->len; i-- > 0;) /* of two of one name the first */
+    {
+      PodReportTerm *term = &g_array_index (terms, PodReportTerm, i);
+
+      g_hash_table_insert (index, term->name, term);
+    }
+  return index;
 }
 
 /* The terms of @a with those of @b beside them, then what only @b has. */
 static void
 add_times (Terms *terms, JsonArray *comm, const GArray *a, const GArray *b)
 {
+  g_autoptr (GHashTable) in_a = index_terms (a);
+  g_autoptr (GHashTable) in_b = index_terms (b);
+
   for (unsigned pass = 0; pass < 2; pass++)
     for (guint i = 0; i < (pass == 0 ? a : b)->len; i++)
       {
         const PodReportTerm *term = &g_array_index (pass == 0 ? a : b, PodReportTerm, i);
-        const PodReportTerm *x = find_term (a, term->name);
-        const PodReportTerm *y = find_term (b, term->name);
+        const PodReportTerm *x = g_hash_table_lookup (in_a, term->name);
+        const PodReportTerm *y = g_hash_table_lookup (in_b, term->name);
 
         if (pass == 1 && x != NULL)
           continue;

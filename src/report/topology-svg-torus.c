@@ -61,33 +61,31 @@ device_at (const Drawing *drawing, unsigned i, unsigned j, unsigned k)
 
 /* ---- links ---- */
 
+/* @along the axis of a link and @across it. */
+static PodPoint
+point_beside (unsigned dim, int along, int across)
+{
+  return dim == 0 ? pod_point (along, across) : pod_point (across, along);
+}
+
 /* A wrap link of a flat torus runs in the gap beside its row or column, with round ends. */
 static void
 draw_flat_wrap (const Drawing *drawing, unsigned dim, PodPoint from, PodPoint to)
 {
   static const char *const classes[] = { "wrap0", "wrap1" };
   const int half = FLAT_PITCH / 2, edge = FLAT_CHIP / 2, out = FLAT_PITCH * 3 / 4;
-  PodCanvas *canvas = drawing->canvas;
-  bool is_row = dim == 0;
-  PodPoint first
-      = is_row ? pod_point (to.x - half, to.y - half) : pod_point (to.x - half, to.y - half);
-  PodPoint last = is_row ? pod_point (from.x + half, from.y - half)
-                         : pod_point (from.x - half, from.y + half);
+  int low = dim == 0 ? to.x : to.y, high = dim == 0 ? from.x : from.y;
+  int row = dim == 0 ? to.y : to.x;
   const PodPoint start[4]
-      = { is_row ? pod_point (to.x - edge, to.y) : pod_point (to.x, to.y - edge),
-          is_row ? pod_point (to.x - out, to.y) : pod_point (to.x, to.y - out),
-          is_row ? pod_point (to.x - out, to.y - half) : pod_point (to.x - half, to.y - out),
-          first };
+      = { point_beside (dim, low - edge, row), point_beside (dim, low - out, row),
+          point_beside (dim, low - out, row - half), point_beside (dim, low - half, row - half) };
   const PodPoint end[4]
-      = { last,
-          is_row ? pod_point (from.x + out, from.y - half)
-                 : pod_point (from.x - half, from.y + out),
-          is_row ? pod_point (from.x + out, from.y) : pod_point (from.x, from.y + out),
-          is_row ? pod_point (from.x + edge, from.y) : pod_point (from.x, from.y + edge) };
+      = { point_beside (dim, high + half, row - half), point_beside (dim, high + out, row - half),
+          point_beside (dim, high + out, row), point_beside (dim, high + edge, row) };
 
-  pod_canvas_curve (canvas, classes[dim], start);
-  pod_canvas_line (canvas, classes[dim], first, last);
-  pod_canvas_curve (canvas, classes[dim], end);
+  pod_canvas_curve (drawing->canvas, classes[dim], start);
+  pod_canvas_line (drawing->canvas, classes[dim], start[3], end[0]);
+  pod_canvas_curve (drawing->canvas, classes[dim], end);
 }
 
 /* In depth a wrap link is one arc: over its row along x, beside it along y, left of the planes
@@ -327,14 +325,17 @@ draw_axes (PodCanvas *canvas, const PodTopology *topology, int left, int bottom)
   static const char *const colours[] = { "wrap0", "wrap1", "wrap2" };
   PodPoint at = pod_point (left, bottom + 34);
 
-  for (unsigned axis = 0; axis < topology->n_dims; axis++)
+  for (unsigned axis = 0; axis < MIN (topology->n_dims, G_N_ELEMENTS (colours)); axis++)
     {
-      if (topology->wraps[axis])
+      bool is_ring = topology->wraps[axis];
+      const char name[] = { "xyz"[axis], '\0' };
+
+      if (is_ring)
         pod_canvas_line (canvas, colours[axis], pod_point (at.x, at.y - 4),
                          pod_point (at.x + 22, at.y - 4));
-      pod_canvas_text (canvas, "start", pod_point (at.x + (topology->wraps[axis] ? 28 : 0), at.y),
-                       "%c: %u chips, %s", "xyz"[axis], topology -> extent[axis],
-                       topology -> wraps[axis] ? "wraps" : "a line");
+      pod_canvas_text (canvas, "start", pod_point (at.x + (is_ring ? 28 : 0), at.y),
+                       "%s: %u chips, %s", name, topology->extent[axis],
+                       is_ring ? "wraps" : "a line");
       at.x += 150;
     }
   if (topology->is_twisted)

@@ -333,9 +333,9 @@ parse_tokens (const PodScenario *scenario, double *out_tokens, GError **error)
       g_prefix_error (error, "--tokens: ");
       return false;
     }
-  if (*out_tokens > 0)
+  if (*out_tokens > 0 && *out_tokens <= 1e20)
     return true;
-  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--tokens: must be above 0, got '%s'", scenario->tokens);
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--tokens: must be above 0 and at most 1e20, got '%s'", scenario->tokens);
   return false;
 }
 

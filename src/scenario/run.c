@@ -458,7 +458,7 @@ check_run (const PodRun *run, GError **error)
 static bool
 execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run, GError **error)
 {
-  static const char *const networks[] = { "analytic", "flow", NULL };
+  static const char *const networks[] = { "analytic", "flow", "packet", NULL };
   static const char *const folds[] = { "auto", "off", NULL };
   PodExecRequest exec = { .topology = run->topology,
                           .fidelity = run->fidelity,
@@ -478,7 +478,7 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
         g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--trace-ranks: rank %u, but the layout has ranks 0 to %u", request->record[i], run->mesh->n_ranks - 1);
         return false;
       }
-  exec.network = network == 0 ? POD_NETWORK_ANALYTIC : POD_NETWORK_FLOW;
+  exec.network = (PodNetworkMode) network; /* in the order of their names */
   exec.is_folded = fold == 0;
   run->program = pod_job_program (&run->job, run->mesh, error);
   if (run->program == NULL)

@@ -45,7 +45,7 @@ const PodOption pod_scenario_options[] = {
   { "ffn", POD_OPTION_COUNT, AT (ffn), "N", "override the FFN width" },
   { "vocab", POD_OPTION_COUNT, AT (vocab), "N", "override the vocabulary" },
   { "fidelity", POD_OPTION_TEXT, AT (fidelity), "F", "book, ideal, calibrated (default)" },
-  { "network", POD_OPTION_TEXT, AT (network), "N", "analytic, flow (default)" },
+  { "network", POD_OPTION_TEXT, AT (network), "N", "analytic, flow (default), packet" },
   { "fold", POD_OPTION_TEXT, AT (fold), "auto|off", "one representative of equal ranks (auto), or every rank (off)" },
   { "algorithm", POD_OPTION_TEXT, AT (algorithm), "NAME", "collective algorithm where it fits (auto)" },
   { "library", POD_OPTION_TEXT, AT (library), "NAME", "communication library whose cost tables apply: nccl-2.27, rccl, xla, ... (by vendor)" },
@@ -252,6 +252,7 @@ pod_scenario_load_workload (PodScenario *scenario, GError **error)
   g_autofree char *file = NULL;
   g_autofree char *schema = NULL;
   g_autoptr (PodXml) xml = NULL;
+  g_autoptr (GHashTable) seen = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
 
   if (scenario->workload == NULL)
     return true;
@@ -262,6 +263,11 @@ pod_scenario_load_workload (PodScenario *scenario, GError **error)
       g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--workload: %s: no such file, nor a name in workloads/", scenario->workload);
       return false;
     }
+  if (schema == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "%s: the schema workloads/workload.xsd is missing: set PODSIM_PATH", file);
+      return false;
+    }
   xml = pod_xml_load (file, schema, error);
   if (xml == NULL)
     return false;
@@ -270,6 +276,11 @@ pod_scenario_load_workload (PodScenario *scenario, GError **error)
       {
         g_autofree char *value = pod_xml_attr (node, (const char *) attribute->name);
 
+        /* Of another name space, as xml:lang is, or "xlink:seq-len" */
+        if (attribute->ns != NULL)
+          return pod_xml_error (xml, node, error, "%s: no option has a prefix", (const char *) attribute->name);
+        if (!g_hash_table_add (seen, g_strdup ((const char *) attribute->name)))
+          return pod_xml_error (xml, node, error, "%s: stands in two elements", (const char *) attribute->name);
         if (!take_attribute (scenario, xml, node, (const char *) attribute->name, value, error))
           return false;
       }

@@ -132,10 +132,10 @@ parse_ratio (const char *text, double *out, GError **error)
     number = parts[0];
   if (!pod_parse_quantity (number, POD_UNIT_COUNT, out, error))
     return false;
-  if (!(*out > 0))
+  if (!(*out >= 1e-6 && *out <= 1e6))
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "a level's ratio must be above 0, got '%s'",
-                   text);
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                   "a level's ratio must be between 1e-6 and 1e6, got '%s'", text);
       return false;
     }
   return true;

@@ -13,7 +13,7 @@
 enum
 {
   SEED = 20261129,
-  N_STARTS = 30,
+  N_STARTS = 64,
   MAX_SWEEPS = 160,
 };
 
@@ -371,17 +371,32 @@ median_error (const Fit *fit, bool is_fitted)
   return g_array_index (errors, double, errors->len / 2);
 }
 
+/* Adds the cases of 8 and of 64 nodes of this chip, which no table has: they tell which paths
+ * between nodes are ever taken. */
 static bool
-is_fitted_path (const PodLibraryPath *path)
+add_net_cases (Fit *fit, const PodLibrary *library, const PodChip *chip, GError **error)
 {
-  for (size_t k = 0; k < pod_n_library_numbers; k++)
-    if (g_strcmp0 (path->sources[k], POD_LIBRARY_FITTED) == 0)
-      return true;
-  return false;
+  for (unsigned n_nodes = 8; n_nodes <= 64; n_nodes *= 8)
+    {
+      g_autofree char *shape
+          = g_strdup_printf ("%s:%ux%u", chip->name, chip->scale_up_chips, n_nodes);
+      g_autoptr (PodTopology) topology = pod_topology_load (shape, error);
+      PodCollectiveSample sample = { .kind = POD_ALL_GATHER };
+      guint first_case = fit->cases->len;
+
+      if (topology == NULL)
+        return false;
+      sample.n_ranks = topology->n_devices;
+      for (; sample.kind <= POD_ALL_REDUCE; sample.kind++)
+        for (sample.dtype = POD_DTYPE_FP32; sample.dtype <= POD_DTYPE_BF16; sample.dtype++)
+          if (find_cases (fit, library, topology, first_case, &sample, error) == NULL)
+            return false;
+    }
+  return true;
 }
 
-/* Fitted paths that win for no collective of the tables, from 1 B to 1 TiB, would only be read,
- * never used. */
+/* Paths that win for no collective of the tables, and of several nodes, from 1 B to 1 TiB, would
+ * only be read, never used. */
 static void
 drop_unreached (const Fit *fit)
 {
@@ -398,8 +413,7 @@ drop_unreached (const Fit *fit)
                                                         UINT64_C (1) << log2, &price));
       }
   for (guint i = fit->device->paths->len; i-- > 0;)
-    if (is_fitted_path (g_ptr_array_index (fit->device->paths, i))
-        && !g_ptr_array_find (reached, g_ptr_array_index (fit->device->paths, i), NULL))
+    if (!g_ptr_array_find (reached, g_ptr_array_index (fit->device->paths, i), NULL))
       g_ptr_array_remove_index (fit->device->paths, i);
 }
 
@@ -444,6 +458,9 @@ pod_fit_collectives (const PodCollectiveFitInput *inputs, unsigned n_inputs,
   add_numbers (&fit);
   weigh (&fit);
   search_from_many (&fit);
+  for (unsigned i = 0; i < n_inputs; i++)
+    if (!add_net_cases (&fit, &library, inputs[i].topology->chip, error))
+      return false;
   drop_unreached (&fit);
   *out = (PodCollectiveFit){
     .n_numbers = count_fitted (device),

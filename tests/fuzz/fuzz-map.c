@@ -8,7 +8,7 @@
  * taken must put each rank on a device of its own. */
 
 static const char *const machines[]
-    = { "tpu-v5p:4x4x4", "tpu-v5p:4x4x4*2", "tpu-v2:4x4", "tpu-v5e:8x4", "tpu-v7x:4x4x8t", "h100:8x4", "gb200:72" };
+    = { "tpu-v5p:4x4x4", "tpu-v5p:4x4x4*2", "tpu-v2:4x4", "tpu-v5e:8x4", "tpu-v4:4x4x8t", "h100:8x4", "gb200:72" };
 
 static const PodTopology *
 machine (unsigned index)

@@ -139,7 +139,7 @@ static const struct
     ":5: the name 'cpu0' stands twice" },
   { "<system version=\"1\">\n<cpu>\n<pci busid=\"1\" class=\"0x030200\"><gpu sm=\"90\"/></pci>\n"
     "<pci busid=\"2\" class=\"0x030200\"><gpu sm=\"80\"/></pci>\n</cpu></system>\n",
-    ":4: a a100 beside a h100: mixed chips are not modelled" },
+    ":4: a100 beside h100: a machine of two kinds" },
   { GPU ("link_speed=\"fast\"", ""), ":3: <pci> expected a link_speed such as '32.0 GT/s PCIe'" },
   { GPU ("link_speed=\"32 GB/s\"", ""), ":3: <pci> expected a link_speed" },
   { GPU ("link_speed=\"32 GT/s\" link_width=\"-1\"", ""), ":3: <pci> expected a link_speed" },
