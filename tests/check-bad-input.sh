@@ -1,97 +1,14 @@
 #!/bin/bash
-# Broken and hostile input, and outputs that cannot be written: every refusal has the exit status of
-# base/error.h, exactly one line on stderr that says where and what, nothing on stdout, and leaves no
-# file behind. Prints "ok NAME" or "not ok NAME: why"; run by tests/run.sh in an empty folder, or by
-# hand: PODSIM=build/podsim tests/check-bad-input.sh [WORD] (only names that contain WORD).
+# Broken and hostile files: every one that podsim reads, in every way that a file can be wrong. What a
+# refusal must be stands in tests/support/refusals.sh. Prints "ok NAME" or "not ok NAME: why"; run by
+# tests/run.sh, or by hand: PODSIM=build/podsim tests/check-bad-input.sh [WORD], only names with WORD.
+# shellcheck disable=SC2034,SC2154,SC2317 # what refusals.sh sets and calls
 set -u
 
 SRC=${SRC:-$(cd "$(dirname "$0")/.." && pwd)}
-PODSIM=${PODSIM:-$SRC/build/podsim}
-SANITIZE=${SANITIZE:-}
 only=${1:-}
-may_print= # set where results may stand on stdout before the failure
-limit_s=120 # only ends what hangs
-unset PODSIM_PATH
-
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-mkdir out in
-result=0
-
-verdict ()
-{
-  if [ -z "$2" ]; then
-    echo "ok $1"
-  else
-    echo "not ok $1: $2"
-    result=1
-  fi
-}
-
-is_wanted ()
-{
-  [[ $1 == *"$only"* ]]
-}
-
-# What stands in the folder out, and temporary files anywhere.
-left_behind ()
-{
-  find out -mindepth 1 | LC_ALL=C sort | head -n 5 | tr '\n' ' '
-  find . -name '.podsim-*' | head -n 5 | tr '\n' ' '
-}
-
-podsim ()
-{
-  timeout -k 5 "$limit_s" "$PODSIM" "$@" >stdout 2>stderr </dev/null
-}
-
-# $1: wanted status (ERE), $2: the status it was, $3: what the one line must match (ERE). Prints what is wrong.
-judge ()
-{
-  local n_lines line left
-  n_lines=$(wc -l <stderr)
-  IFS= read -r line <stderr
-  if [ "$2" -eq 124 ] || [ "$2" -eq 137 ]; then
-    echo "hangs"
-  elif ! [[ $2 =~ ^$1$ ]]; then
-    echo "exit status $2 instead of $1: ${line:0:300}"
-  elif [ "$n_lines" -ne 1 ] || [ -n "$(tail -c 1 stderr)" ]; then
-    echo "$n_lines lines on stderr: ${line:0:300}"
-  elif ! [[ $line =~ $3 ]]; then
-    echo "stderr does not match '$3': ${line:0:300}"
-  elif [ "${#line}" -gt 2000 ]; then
-    echo "a line of ${#line} bytes on stderr: ${line:0:100}"
-  elif LC_ALL=C grep -q '[[:cntrl:]]' stderr; then
-    echo "control bytes on stderr"
-  elif [ -s stdout ] && [ -z "$may_print" ]; then
-    echo "stdout: $(head -c 100 stdout | head -n 1)"
-  else
-    left=$(left_behind)
-    [ -z "$left" ] || echo "left behind: $left"
-  fi
-}
-
-# refused NAME STATUS PATTERN WORDS...: podsim with these words; PATTERN follows "podsim: ".
-refused ()
-{
-  local name=$1 wanted=$2 pattern=$3 status=0
-  shift 3
-  is_wanted "$name" || return 0
-  podsim "$@" || status=$?
-  verdict "$name" "$(judge "$wanted" "$status" "^podsim: $pattern")"
-  rm -rf out && mkdir out
-}
-
-# The same of a whole run that asks for every file there is; later options win.
-job=(--topology tpu-v5p:2x2x2 --model llama3-8b --seq-len 4096 --global-batch 8)
-files=(--json out/r.json --trace out/t.json.gz --plot out/plots --dump-program out/p.jsonl)
-refused_run ()
-{
-  local name=$1 wanted=$2 pattern=$3
-  shift 3
-  refused "$name" "$wanted" "$pattern" run "${job[@]}" "${files[@]}" "$@"
-}
+# shellcheck source=/dev/null
+. "$SRC/tests/support/refusals.sh"
 
 # ---- each reader: read_KIND FILE; good-KIND is a file that it takes ----
 
@@ -107,7 +24,7 @@ cp "$SRC/topologies/chips/h100.xml" good-chip
 cp "$SRC/workloads/models/gpt3-175b.xml" good-model
 cp "$SRC/workloads/models/llama3-8b.json" good-config
 cp "$SRC/workloads/llama3-8b-v5e.xml" good-workload
-if ! podsim run "${job[@]}" --allow-idle --json good-result; then
+if ! podsim run "${job[@]}" --json good-result; then
   verdict good-result "$(head -n 1 stderr)"
   exit 1
 fi
@@ -139,7 +56,7 @@ for kind in topology chip model config workload result; do
     [ $name != sparse ] || where="in/$name\\$end: too big: 209715200 bytes"
     if [ $name = sparse ] && [ -z "$SANITIZE" ]; then
       # Read whole, it would not fit
-      (ulimit -v 190000 && read_$kind "$kind/$name" 2 "$where" "in/$name$end"; exit $result) || result=1
+      (ulimit -v 190000 && read_$kind "$kind/$name" 2 "$where" "in/$name$end")
     else
       read_$kind "$kind/$name" 2 "$where" "in/$name$end"
     fi
@@ -147,7 +64,7 @@ for kind in topology chip model config workload result; do
   done
   for name in fifo folder; do
     mv in/$name "in/$name$end"
-    read_$kind "$kind/$name" 2 ".*in/$name\\$end'?:? " "in/$name$end"
+    read_$kind "$kind/$name" 2 ".*in/$name\\$end" "in/$name$end"
     mv "in/$name$end" in/$name
   done
   read_$kind "$kind/missing" 2 ".*in/nowhere\\$end" "in/nowhere$end"
@@ -233,7 +150,6 @@ topology () { broken_xml topology "$1" 3 <<<"<?xml version=\"1.0\"?>
   $2
 </topology>"; }
 
-topology 'no fabric' ''
 topology 'two fabrics' '<torus extent="2x2x2"/><torus extent="2x2x2"/>'
 topology 'no extent' '<torus/>'
 for extent in 0x4x4 4x0 -4x4x4 4x-4x4 4x4x4x4 4x x4 4xx4 axb 4,4 ' ' 1e3x4 0x7fffffff 4.5x4 NaN infx4 '4x4x4 t' 99999999999999999999x4x4 16777217x1x1 16777216x16777216x16777216 65536x65536x65536; do
@@ -276,6 +192,9 @@ done
 topology 'name twice' '<graph><node name="a"/><node name="a"/></graph>' h100
 topology 'only switches' '<graph><switch name="a"/></graph>' h100
 topology 'empty name' '<graph><node name=""/></graph>' h100
+cat >in/broken.xml <<<"<topology name=\"broken\"
+ chip=\"tpu-v5p\"></topology>"
+read_topology 'topology/no fabric' 2 'in/broken\.xml:[12]: ' in/broken.xml
 refused_topology ()
 {
   printf '<topology name="broken" chip="%s">\n%s</topology>' "$3" "$4" >in/broken.xml
@@ -439,203 +358,4 @@ for text in '{}' '{"step": 1}' '{"step": {}}' '{"step": {"time_s": null}}' '{"st
   broken_json result "$text" 1 <<<"$text"
 done
 
-# ---- options ----
-
-option () { refused_run "option/$1 ${2:0:40}" "${4:-2}" "${3:---$1: }" "--$1" "$2"; }
-
-long=$(printf 'x%.0s' {1..100000})
-for text in '' ':' ':4x4' tpu-v5p: tpu-v5p:0x4x4 tpu-v5p:4x4x4x4 tpu-v5p:-1x4 tpu-v5p:4x4x4,, tpu-v5p:4x4x4,nic= tpu-v5p:4x4x4,nic=nan \
-  tpu-v5p:4x4x4,nic=-1GB/s tpu-v5p:4x4x4,frobnicate=1 'tpu-v5p:4x4x4*0' 'tpu-v5p:4x4x4*-1' 'tpu-v5p:4x4x4*2*2' 'tpu-v5p:4x4x4*' \
-  tpu-v5p:4x4x4tt h100:8t 'h100:8*2' h100:0 h100:8x0 h100:8x h100:x8 h100:8x4x2 h100:8x4,rails=0 h100:8x4,tree=0 h100:8x4,tree=9 \
-  h100:8x4,oversub=0 h100:8x4,oversub=nan h100:8x4,nic=400 h100:8x4,nodes=2 nowhere:4x4 tpu-v5p frobnicate "$long" "tpu-v5p:$long" \
-  "tpu-v5p:4x4x4,$long" "$long:4x4x4" $'tpu-v5p:4\nx4' $'\033[31m' $'\303(' 'tpu-v5p:4x4x4,nic=1e400GB/s' 'h100:8x4,radix=-1' 'h100:8x4,unit-nodes=0'; do
-  option topology "$text"
-done
-for text in tpu-v5p:99999999999x4x4 'tpu-v5p:16x16x16*99999999' tpu-v5p:16777216x16777216x16777216 h100:16777216x16777216 h100:8x16777216 h100:99999999999999999999; do
-  option topology "$text" '--topology: ' '[23]'
-done
-for text in '' frobnicate "$long" $'llama3-8b\n' '../../etc/passwd' / . ..; do
-  option model "$text"
-done
-for text in '' frobnicate "$long" /; do
-  option workload "$text"
-done
-for text in '' 0 -1 nan inf 1e400 1.5 4k k 4096tok '4 096' '4,096' 0x1000 18446744073709551616 1e30 "$long" $'4096\n1' '１２'; do
-  option seq-len "$text"
-done
-for text in '' 0 -1 nan tok 0tok -1tok 1e400 1.5 18446744073709551616 "$long" '8 tokens' 8toks; do
-  option global-batch "$text"
-done
-option global-batch 4097tok '--global-batch: .*remainder' 3
-option global-batch 7 '' 3
-option global-batch 18446744073709551615 '' 3
-for name in micro-batch layers hidden heads kv-heads head-dim ffn vocab; do
-  for text in '' 0 -1 nan 1.5 1e400 18446744073709551616 x "$long"; do
-    option $name "$text"
-  done
-done
-option micro-batch 9223372036854775807 '' 3
-option micro-batch 4611686018427387904 '' 3
-option micro-batch 1e18 '' 3
-option seq-len 1e18 '' 3
-option global-batch 9223372036854775807 '' 3
-option global-batch 8e12 '' 3
-option global-batch 8e9 '' 3
-option heads 7 '' 2
-option kv-heads 7 '' 2
-option layers 9223372036854775807 '' 2
-for name in hidden vocab ffn head-dim; do
-  option $name 9223372036854775807 '' '[23]'
-done
-for text in -1 4 nan x ''; do
-  option zero "$text"
-done
-for text in -1 nan x '' 1e400; do
-  option prefetch "$text"
-  option price "$text"
-  option availability "$text"
-done
-option availability 0
-option availability 1.5
-for text in 0 -1 nan '' x 1e400; do
-  option tokens "$text"
-done
-for name in schedule recompute optimizer dtype param-dtype master-dtype grad-dtype fidelity network fold flops-convention algorithm; do
-  for text in '' frobnicate "$long"; do
-    option $name "$text"
-  done
-done
-for text in x x=2 fsdp fsdp= fsdp=0 fsdp=-1 fsdp=nan fsdp=1.5 =8 'fsdp=auto tp=auto' 'fsdp=8 fsdp=8' 'fsdp=4294967296' 'fsdp=18446744073709551616' \
-  'fsdp=8=8' 'fsdp=8,tp=1' 'fsdp:8' "fsdp=$long" "$long" 'ep=0' $'fsdp=8\033' 'fsdp=8 fsdp=auto'; do
-  option layout "$text"
-done
-for text in fsdp=4 fsdp=16 tp=7 'tp=3 fsdp=auto' 'fsdp=65536 dp=65536' 'fsdp=4294967295 dp=4294967295 pp=4294967295' 'fsdp=65536 dp=65536 tp=65536 pp=65536' pp=4294967295; do
-  option layout "$text" '' 3
-done
-refused_run 'option/zero 3 of too many' 3 '' --zero 3 --layout 'dp=65536 fsdp=65536'
-refused_run 'option/zero 3 of 2^32 idle' 3 '' --zero 3 --layout 'dp=65536 fsdp=65536' --allow-idle
-for text in 'fsdp' 'fsdp=' 'fsdp=w:8' '=x' 'fsdp=x:2,,y:2' 'fsdp=,' 'fsdp=:' 'fsdp=x:' 'fsdp=x:nan,y,z' 'fsdp=x:-1' 'fsdp=x y=2' 'fsdp=x:2:2' 'tp=x:2' '' "fsdp=$long" "$long" 'fsdp=x,y,z fsdp=x'; do
-  option map "$text" '' '[23]'
-done
-for text in 'fsdp=x:0,y,z' 'fsdp=x:3,y,z' 'fsdp=x,y' 'fsdp=x:18446744073709551615' "fsdp=x$(printf ',x:1%.0s' {1..100})"; do
-  option map "$text" '' '[23]'
-done
-switched=(--topology h100:8x2 --layout "dp=2 fsdp=8" --global-batch 16)
-for text in '' x tp,tp , 'dp,,tp' 'tp;dp' "$long" 'dp,fsdp,tp,pp,cp,dp'; do
-  refused_run "option/order ${text:0:40}" 2 '--order: ' "${switched[@]}" --order "$text"
-done
-refused_run 'option/order on a torus' 2 '--order' --order tp,dp
-refused_run 'option/map on switches' 2 '--map' "${switched[@]}" --map fsdp=x
-for text in '' , 8, x nan -1 1.5 99999999999999999999; do
-  refused_run "option/stage-layers $text" '[23]' '--stage-layers: ' --layout 'pp=4 fsdp=2' --stage-layers "$text"
-done
-for text in 8,8,8 8,8,8,9 8,8,8,8,0 4294967295,1,1,31 4294967296,1,1,30 18446744073709551615,1,16,16 0,0,0,0; do
-  refused_run "option/stage-layers $text" 3 '--stage-layers: ' --layout 'pp=4 fsdp=2' --stage-layers "$text"
-done
-for text in '' = chip chip. chip.= chip.hbm_bandwidth chip.hbm_bandwidth= chip.hbm_bandwidth=nan chip.hbm_bandwidth=0GB/s chip.hbm_bandwidth=-1GB/s \
-  chip.hbm_bandwidth=3350 chip.frobnicate=1 frobnicate=1 chip.cores_per_chip=0 chip.cores_per_chip=99999999999 chip.devices_per_chip=3 topology.frobnicate=1 \
-  topology.extent=0x1x1 topology.slices=0 topology.nic=nan topology.=1 topology.extent= model.frobnicate=1 model.layers=0 model.layers=-1 model.layers= \
-  model.hidden=nan model.kv_heads=7 model.experts=1 model.top_k=9 chip.hbm_bandwidth=1e400GB/s "$long" "chip.$long=1" "chip.hbm_bandwidth=$long" $'chip.\n=1' \
-  chip.wrap_rule=x chip.torus_dims=9 'chip.hbm_capacity=1 B' 'chip.reserved_memory=1e30 B' =1 .=1; do
-  option set "$text"
-done
-for text in -1 x 8 99999999999 '' , 0,,1 0,8 1.5 "$long"; do
-  refused_run "option/trace-ranks ${text:0:40}" 2 '--trace-ranks: ' --trace-ranks "$text"
-done
-refused_run 'option/unknown' 2 '.*--frobnicate' --frobnicate
-refused_run 'option/without its value' 2 '.*--layout' --layout
-refused_run 'option/argument left over' 2 '.*frobnicate' frobnicate
-refused_run 'option/argument left over with control bytes' 2 '' $'frob\n\033[31mnicate'
-refused_run 'option/a flag with a value' 2 '.*allow-idle' --allow-idle=7
-refused_run 'option/not UTF-8' 2 '' $'--frob\377'
-refused 'command/none' 2 'a command is missing'
-refused 'command/unknown' 2 ".*'rnu'" rnu
-refused 'command/empty' 2 '' ''
-refused 'command/long' 2 '' "$long"
-refused 'command/with control bytes' 2 '' $'run\n\033[31m'
-refused 'command/help of an unknown one' 2 ".*'rnu'" help rnu
-refused 'run/no topology' 2 '--topology: ' run --model llama3-8b --global-batch 8 --json out/r.json
-refused 'run/no model' 2 '--model: ' run --topology tpu-v5p:2x2x2 --global-batch 8 --json out/r.json
-refused 'run/no batch' 2 '--global-batch: ' run --topology tpu-v5p:2x2x2 --model llama3-8b --json out/r.json
-refused 'run/mixture of experts' 2 '' run "${job[@]}" "${files[@]}" --model mixtral-8x7b
-refused 'diff/one file' 2 '' diff good-result --json out/r.json
-refused 'diff/three files' 2 '' diff good-result good-result good-result --json out/r.json
-refused 'topology/two machines' 2 '' topology h100:8 --topology h100:8 --json out/r.json
-refused 'topology/suffix' 2 '--convert: ' topology h100:8 --convert out/t.pdf
-
-collective=(collective --topology tpu-v5p:4x4x4 --kind all_gather --axes x --json out/r.json)
-for words in '--kind x' '--axes w' '--axes x:0' '--axes x:3' '--axes x:' '--axes ,' '--axes x:nan' '--ranks 0' '--ranks -1' '--ranks 99' '--ranks nan' \
-  '--ranks 2 --stride 0' '--ranks 4 --stride 99999999999' '--devices 0' '--devices 0,0' '--devices 0,99999999999' '--devices ,' '--devices x' '--bytes 0:8' '--bytes 8:4' \
-  '--bytes 8:16:1' '--bytes 8:16:nan' '--bytes 1:2:3:4' '--bytes nan' '--bytes -1' '--bytes x' '--bytes 1e400' '--bytes 1:1e18:1.0000001' \
-  '--bytes :' '--bytes-are x' '--algorithm x' '--fidelity x' '--dtype x' '--set x' '--topology x' "--axes $long" "--bytes $long" "--devices $long"; do
-  read -ra list <<<"$words"
-  refused "collective/${words:0:40}" '[23]' '' "${collective[@]}" "${list[@]}"
-done
-roofline=(roofline --topology tpu-v5p:2x2x2 --op matmul --shape B=8,D=8,F=8 --json out/r.json)
-for words in '--op x' '--shape B=8' '--shape B=0,D=8,F=8' '--shape B=-1,D=8,F=8' '--shape B=nan,D=8,F=8' '--shape B=8,B=8,D=8,F=8' '--shape B=8,D=8,F=8,X=1' '--shape ,' '--shape =' \
-  '--shape B=1e30,D=8,F=8' '--shape B=8,D=8,F=8,G=0' '--shape B=18446744073709551615,D=18446744073709551615,F=18446744073709551615' '--dtype x' '--from x' '--fidelity x' '--set x' '--op attention --shape T=0,S=0,N=0,H=0' \
-  '--op vector --shape elements=nan' '--op copy --shape bytes=-1' '--op copy --shape bytes=1e400' "--shape $long" '--op attention --shape T=8,S=8,N=8,K=3,H=8' '--op vector --shape elements=1e308,flops=1e308'; do
-  read -ra list <<<"$words"
-  refused "roofline/${words:0:40}" '[23]' '' "${roofline[@]}" "${list[@]}"
-done
-
-# ---- files that cannot be written ----
-
-writes=(run "${job[@]}")
-may_print=yes
-for name in json dump-program trace; do
-  end=.json
-  refused "write/$name into a missing folder" 1 "nowhere/r\\$end: cannot write" "${writes[@]}" --$name nowhere/r$end
-  refused "write/$name onto a folder" 1 'in/folder.*: ' "${writes[@]}" --$name in/folder/
-  mkdir "d$end"
-  refused "write/$name onto a folder of that name" 1 "d\\$end: cannot write" "${writes[@]}" --$name "d$end"
-  rmdir "d$end"
-  ln -s /dev/full "full$end"
-  refused "write/$name to a full device" 1 "full\\$end: cannot write: No space" "${writes[@]}" --$name "full$end"
-  rm "full$end"
-  if [ "$(id -u)" -ne 0 ]; then
-    mkdir -m 500 readonly
-    refused "write/$name into a read-only folder" 1 'readonly/r' "${writes[@]}" --$name readonly/r$end
-    rmdir readonly
-  fi
-done
-may_print=
-
-# closed NAME STATUS PATTERN WORDS...: with stdout closed, or full
-unwritten ()
-{
-  local name=$1 wanted=$2 pattern=$3 status=0
-  shift 3
-  : >stdout
-  is_wanted "$name (closed)" || return 0
-  timeout -k 5 "$limit_s" "$PODSIM" "$@" >&- 2>stderr </dev/null || status=$?
-  verdict "$name (closed)" "$(judge "$wanted" "$status" "^podsim: $pattern")"
-  rm -rf out && mkdir out
-  status=0
-  timeout -k 5 "$limit_s" "$PODSIM" "$@" >/dev/full 2>stderr </dev/null || status=$?
-  verdict "$name (full)" "$(judge "$wanted" "$status" "^podsim: $pattern")"
-  rm -rf out && mkdir out
-}
-
-unwritten stdout/run 1 '.*standard output' "${writes[@]}"
-unwritten stdout/json 1 'standard output: cannot write' "${writes[@]}" --json -
-unwritten stdout/model 1 '.*standard output' model llama3-8b
-unwritten stdout/topology 1 '.*standard output' topology
-unwritten stdout/svg 1 'standard output: cannot write' topology h100:8 --svg -
-unwritten stdout/collective 1 '.*standard output' collective --topology h100:8 --kind all_reduce --ranks 8
-unwritten stdout/roofline 1 '.*standard output' roofline --topology h100 --shape B=8,D=8,F=8
-unwritten stdout/diff 1 '.*standard output' diff good-result good-result
-unwritten stdout/version 1 '.*standard output' --version
-unwritten stdout/help 1 '.*standard output' --help
-unwritten 'stdout/help of a command' 1 '.*standard output' run --help
-
-# With 0, 1 and 2 closed, no file may get one of these numbers: it would hold the messages
-if is_wanted 'closed/all'; then
-  status=0
-  timeout -k 5 "$limit_s" "$PODSIM" run "${job[@]}" --json out/r.json --trace out/t.json <&- >&- 2>&- || status=$?
-  why=
-  [ $status -eq 1 ] || why="exit status $status instead of 1"
-  cmp -s out/r.json good-result || why=${why:-"out/r.json is not what it is otherwise"}
-  verdict 'closed/all' "$why"
-  rm -rf out && mkdir out
-fi
+exit "$result"

@@ -38,8 +38,8 @@ awk -F '\t' '
     if (n == 0) return
     median = quantile(0.5); p90 = quantile(0.9)
     most_median = 0.08; most_p90 = 0.20
-    if (name ~ /^gb[23]00 xla all_to_all/) { most_median = 0.10; most_p90 = 0.34 }
-    else if (name ~ /^gb[23]00 xla/) { most_median = 0.10; most_p90 = 0.26 }
+    if (name ~ /^gb[23]00 xla all_to_all/) most_p90 = 0.34
+    else if (name ~ /^gb[23]00 xla (all_gather|reduce_scatter)/) most_p90 = 0.26
     else if (name ~ /^h200 nccl/) most_median = 0.14
     printf "%sok bar %s: %d rows, median %.1f %% (bar %.0f), p90 %.1f %% (bar %.0f)\n",
       median <= most_median && p90 <= most_p90 ? "" : "not ", name, n, median * 100, most_median * 100, p90 * 100, most_p90 * 100
@@ -55,6 +55,14 @@ else
   echo "not ok ideal is never slower than a measured row: see podsim validate collectives"
   sed -n '/^Rows that fidelity ideal/,$p' text | head -n 20 | sed 's/^/    /'
 fi
+
+# A device that nobody fitted, from 1 MiB up: median 15 %. Fitting anew takes minutes; make validate wrote the page.
+sed -n '/^<!-- leave-one-out -->$/,/^<!-- end -->$/p' "$SRC/docs/model/libraries.md" | awk '
+  NF == 6 && $3 ~ /^[0-9]+$/ {
+    n++
+    printf "%sok unfitted %s: median %.1f %% (bar 15)\n", $4 <= 15 ? "" : "not ", $1, $4
+  }
+  END { if (n < 4) print "not ok unfitted devices: " n + 0 " in docs/model/libraries.md, expected 4" }'
 
 # The keys that others script against
 for key in rows_judged rows_skipped mape median_error p90_error bias mean_log_error by_source groups; do

@@ -305,9 +305,9 @@ pod_yaml_text (const PodYaml *yaml, const PodYamlNode *node, GError **error)
   if (node != NULL && node->kind == POD_YAML_SCALAR)
     return node->text;
   pod_yaml_error (yaml, node, error, "expected one value, got a %s",
-                  node == NULL                         ? "gap"
+                  node == NULL                      ? "gap"
                   : node->kind == POD_YAML_SEQUENCE ? "list"
-                                                       : "mapping");
+                                                    : "mapping");
   return NULL;
 }
 

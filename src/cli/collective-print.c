@@ -188,6 +188,8 @@ pod_collective_print_table (const PodCollectiveJob *job, const PodCollectiveOpti
   text = pod_table_to_text (table);
   printf ("%s over %u ranks of %s, %s\n", pod_collective_name (job->kind), job->group.n_devices,
           job->topology->name, pod_fidelity_name (job->fidelity));
+  if (job->network != POD_NETWORK_ANALYTIC)
+    printf ("network %s\n", pod_network_mode_name (job->network));
   if (job->library != NULL && job->topology->chip != NULL)
     {
       g_autofree char *how = pod_library_describe (job->library, job->topology->chip);

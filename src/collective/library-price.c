@@ -89,6 +89,17 @@ pod_library_price (const PodLibraryPath *path, const PodLibraryShape *shape,
     out->cost_s = tuner_cost (path, shape, bytes);
 }
 
+double
+pod_library_cost (const PodLibraryPath *path, const PodLibraryShape *shape, uint64_t payload_bytes)
+{
+  PodLibraryPrice price;
+
+  if (path->tuner_rate_ratio > 0)
+    return tuner_cost (path, shape, (double) payload_bytes);
+  pod_library_price (path, shape, payload_bytes, &price);
+  return price.cost_s;
+}
+
 const PodLibraryPath *
 pod_library_choose (const PodLibraryDevice *device, const GArray *cases, uint64_t payload_bytes,
                     PodLibraryPrice *out)

@@ -142,6 +142,9 @@ typedef struct
 /* O(1). time_s never falls with the bytes. */
 void pod_library_price (const PodLibraryPath *path, const PodLibraryShape *shape,
                         uint64_t payload_bytes, PodLibraryPrice *out);
+/* cost_s alone, which needs less where the library has a belief. */
+double pod_library_cost (const PodLibraryPath *path, const PodLibraryShape *shape,
+                         uint64_t payload_bytes);
 /* May the path carry this collective of this element type over that many ranks? */
 bool pod_library_path_fits (const PodLibraryDevice *device, const PodLibraryPath *path,
                             const PodLibraryShape *shape, const char *algorithm);

@@ -245,8 +245,8 @@ find_exchange (PodMessageBuilder *builder, PodPlanRequest *request, Exchange *ou
   /* One stage has nothing to overlap with; both halves of an all-reduce on a line have */
   out->n_chunks = 1;
   if (n_stages > 1 || (request->kind == POD_ALL_REDUCE && !request->axes[0].is_ring))
-    out->n_chunks = pod_message_stage_chunks (
-        builder, (uint64_t) request->group->n_devices * n_stages * 2 * 8);
+    out->n_chunks = pod_message_stage_chunks (builder, (uint64_t) request->group->n_devices
+                                                           * n_stages * 2 * 8);
 }
 
 bool

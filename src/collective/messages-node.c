@@ -177,8 +177,9 @@ add_switch (PodMessageBuilder *builder, unsigned node, uint32_t n_chunks, GError
         if (!pod_topology_port_links (builder->request->topology, nodes->devices[base + i],
                                       &links[0], &links[1]))
           {
-            g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "%s: device %u has no scale-up link",
-                         builder->request->topology->name, nodes->devices[base + i]);
+            g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
+                         "%s: device %u has no scale-up link", builder->request->topology->name,
+                         nodes->devices[base + i]);
             return false;
           }
         pod_message_set_stream (builder->set,
@@ -281,7 +282,8 @@ add_across (PodMessageBuilder *builder, const Across *across, GError **error)
     {
       const Edge *edge = &edges[j], *behind = &edges[(j + n_nodes - 1) % n_nodes];
       unsigned left_out = across->is_scatter ? j : edge->to;
-      uint64_t bytes = pod_message_bytes (builder, 1 - pod_member_nodes_count (nodes, left_out) / n);
+      uint64_t bytes
+          = pod_message_bytes (builder, 1 - pod_member_nodes_count (nodes, left_out) / n);
 
       for (uint32_t s = 0; s < edge->n; s++)
         {
@@ -325,11 +327,11 @@ pod_message_hierarchical (PodMessageBuilder *builder, GError **error)
   g_auto (PodArrivals) scattered = { 0 };
   g_auto (PodArrivals) reduced = { 0 };
   g_auto (PodArrivals) gathered = { 0 };
-  uint32_t n_chunks = pod_message_stage_chunks (
-      builder, (uint64_t) twice (builder) * n * nodes->n_nodes * nodes->n_least);
+  uint32_t n_chunks = pod_message_stage_chunks (builder, (uint64_t) twice (builder) * n
+                                                             * nodes->n_nodes * nodes->n_least);
   Inside inside = { .n_messages = 1, .n_chunks = n_chunks, .out = &scattered };
-  Across across = { .is_scatter = true, .n_chunks = n_chunks, .before = &scattered,
-                    .out = &reduced };
+  Across across
+      = { .is_scatter = true, .n_chunks = n_chunks, .before = &scattered, .out = &reduced };
 
   pod_arrivals_init (&scattered, n);
   pod_arrivals_init (&reduced, n);
@@ -340,7 +342,9 @@ pod_message_hierarchical (PodMessageBuilder *builder, GError **error)
   if (kind == POD_REDUCE_SCATTER)
     return true;
   across = (Across){ .n_chunks = n_chunks, .before = &reduced, .out = &gathered };
-  inside = (Inside){ .n_messages = nodes->n_nodes * pod_message_parts (n_chunks), .n_chunks = n_chunks, .before = &reduced,
+  inside = (Inside){ .n_messages = nodes->n_nodes * pod_message_parts (n_chunks),
+                     .n_chunks = n_chunks,
+                     .before = &reduced,
                      .steps = &gathered };
   return add_across (builder, &across, error) && add_all_inside (builder, inside, error);
 }
@@ -352,7 +356,8 @@ add_tree (PodMessageBuilder *builder, unsigned tree, uint32_t n_chunks,
 {
   unsigned n_nodes = builder->request->nodes.n_nodes;
   uint32_t n = builder->request->group->n_devices;
-  uint64_t half = builder->payload_bytes / 2, bytes = tree == 0 ? builder->payload_bytes - half : half;
+  uint64_t half = builder->payload_bytes / 2,
+           bytes = tree == 0 ? builder->payload_bytes - half : half;
   g_auto (PodArrivals) up = { 0 };
   g_auto (PodArrivals) down = { 0 };
   g_autofree Edge *edges = g_new0 (Edge, n_nodes);
@@ -374,7 +379,8 @@ add_tree (PodMessageBuilder *builder, unsigned tree, uint32_t n_chunks,
         {
           pod_arrivals_add (&up, strand_to (builder, &edges[rank], s), next + s);
           /* Down: the same strand the other way */
-          pod_arrivals_add (&down, strand_from (builder, &edges[rank], s), next + edges[rank].n + s);
+          pod_arrivals_add (&down, strand_from (builder, &edges[rank], s),
+                            next + edges[rank].n + s);
         }
       next += 2 * edges[rank].n;
     }
@@ -420,8 +426,8 @@ add_trees (PodMessageBuilder *builder, bool is_switch_reduced, GError **error)
   uint32_t n = builder->request->group->n_devices;
   g_auto (PodArrivals) scattered = { 0 };
   g_auto (PodArrivals) reduced = { 0 };
-  uint32_t n_chunks = pod_message_chain_chunks (
-      builder, MAX (builder->plan->n_steps, 2), 4 * (uint64_t) n * nodes->n_least);
+  uint32_t n_chunks = pod_message_chain_chunks (builder, MAX (builder->plan->n_steps, 2),
+                                                4 * (uint64_t) n * nodes->n_least);
   Inside inside = { .n_messages = 1, .n_chunks = n_chunks, .out = &scattered };
 
   pod_arrivals_init (&scattered, n);

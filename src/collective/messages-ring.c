@@ -114,8 +114,8 @@ block_step (PodMessageBuilder *builder, const PodAxis *const *sides, uint32_t st
              error)
          && pod_message_hop_route (
              builder,
-             &(PodAxisHop){ axis, next_row * rows->span + next_column * columns->span, -sign }, back,
-             error);
+             &(PodAxisHop){ axis, next_row * rows->span + next_column * columns->span, -sign },
+             back, error);
 }
 
 bool

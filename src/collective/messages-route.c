@@ -35,7 +35,8 @@ pod_message_route_tree (PodMessageBuilder *builder, GError **error)
   bool is_reverse = request->kind == POD_REDUCE;
   g_autofree uint32_t *stream_of = g_new (uint32_t, request->topology->n_links);
   g_autoptr (GArray) used = g_array_new (FALSE, FALSE, sizeof (uint32_t));
-  g_autoptr (GArray) pairs = g_array_new (FALSE, FALSE, sizeof (uint32_t)); /* link, one before it */
+  g_autoptr (GArray) pairs
+      = g_array_new (FALSE, FALSE, sizeof (uint32_t)); /* link, one before it */
   uint32_t longest = 1, n_chunks;
 
   for (uint32_t i = 0; i < request->topology->n_links; i++)
@@ -100,8 +101,8 @@ shifted (const PodPlanRequest *request, uint32_t index, uint32_t shift)
 /* Along one axis of a product of rings and lines, from @index by @shift; where both ways round are
  * equally long, @tie says which. Leaves the links in builder->links. */
 static bool
-append_axis (PodMessageBuilder *builder, const PodAxis *axis, uint32_t *index, uint32_t to,
-             int tie, GError **error)
+append_axis (PodMessageBuilder *builder, const PodAxis *axis, uint32_t *index, uint32_t to, int tie,
+             GError **error)
 {
   uint32_t position = *index / axis->span % axis->size, target = to / axis->span % axis->size;
   uint32_t ahead = (target + axis->size - position) % axis->size;
@@ -219,8 +220,8 @@ append_pair (PodMessageBuilder *builder, uint32_t from, uint32_t to, int tie, GE
     return append_twisted (builder, from, to, tie, error);
   if (request->n_axes + request->n_slice_axes > 0)
     return append_product (builder, from, to, tie, error);
-  if (!pod_route_find (builder->request, request->group->devices[from],
-                       request->group->devices[to], error))
+  if (!pod_route_find (builder->request, request->group->devices[from], request->group->devices[to],
+                       error))
     return false;
   g_array_append_vals (builder->links, request->route->data, request->route->len);
   return true;

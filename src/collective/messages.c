@@ -181,9 +181,9 @@ pod_message_stage_chunks (const PodMessageBuilder *builder, uint64_t n_messages)
 {
   const PodPlanRequest *request = builder->request;
   double latency_s = (double) builder->plan->latency_ps * 1e-12;
-  double time_s = pod_plan_time (request->topology, POD_FIDELITY_IDEAL, builder->plan,
-                                 builder->payload_bytes)
-                  - latency_s;
+  double time_s
+      = pod_plan_time (request->topology, POD_FIDELITY_IDEAL, builder->plan, builder->payload_bytes)
+        - latency_s;
   double n = MOST_STAGE_CHUNKS;
 
   if (latency_s > 0)
@@ -196,8 +196,8 @@ pod_message_stage_chunks (const PodMessageBuilder *builder, uint64_t n_messages)
 uint32_t
 pod_message_chain_chunks (const PodMessageBuilder *builder, uint32_t n_hops, uint64_t n_messages)
 {
-  uint64_t n = MIN (builder->payload_bytes / LEAST_CHUNK_BYTES,
-                    (uint64_t) n_hops * CHAIN_CHUNKS_PER_HOP);
+  uint64_t n
+      = MIN (builder->payload_bytes / LEAST_CHUNK_BYTES, (uint64_t) n_hops * CHAIN_CHUNKS_PER_HOP);
 
   n = MIN (n, MOST_MESSAGES / MAX (n_messages, 1));
   return (uint32_t) MAX (n, 1);

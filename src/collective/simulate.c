@@ -53,7 +53,8 @@ link_rates (const PodPlanQuery *query)
   double *capacity = g_new (double, (size_t) n + 1);
 
   for (uint32_t i = 0; i < n; i++)
-    capacity[i] = pod_collective_link_rate (query->topology, query->fidelity, i);
+    /* A machine may have links without a rate, which no route takes */
+    capacity[i] = MAX (pod_collective_link_rate (query->topology, query->fidelity, i), 1);
   return capacity;
 }
 

@@ -21,7 +21,8 @@ make_network (const PodExecRequest *request, PodEventQueue *queue, uint32_t even
   g_autofree PodPacketLink *links = NULL;
 
   for (uint32_t i = 0; i < topology->n_links; i++)
-    capacity[i] = pod_collective_link_rate (topology, request->fidelity, i);
+    /* A machine may have links without a rate, which no route takes */
+    capacity[i] = MAX (pod_collective_link_rate (topology, request->fidelity, i), 1);
   links = pod_packet_links (topology, capacity, options.drop_kinds);
   return pod_packet_network_new (&options, links, topology->n_links, queue, event_kind, done,
                                  context, error);
@@ -94,9 +95,8 @@ pod_exec_packets_free (PodExecPackets *packets)
 void
 pod_exec_packets_start (PodExecPackets *packets, uint32_t use, uint32_t group, uint32_t tag)
 {
-  pod_packet_network_start (packets->network,
-                            g_ptr_array_index (packets->jobs, packets->first_job[use] + group),
-                            tag);
+  pod_packet_network_start (
+      packets->network, g_ptr_array_index (packets->jobs, packets->first_job[use] + group), tag);
 }
 
 void

@@ -84,8 +84,8 @@ read_bandwidth (Network *network, const PodYamlNode *node, Dim *dim, GError **er
   if (!pod_yaml_double (network->yaml, node, &value, error))
     return false;
   if (!(value > 0) || value > 1e9)
-    return pod_yaml_error (network->yaml, node, error,
-                           "bandwidth: expected GB/s above 0, got '%s'", node->text);
+    return pod_yaml_error (network->yaml, node, error, "bandwidth: expected GB/s above 0, got '%s'",
+                           node->text);
   dim->bytes_per_s = value * 1073741824.0;
   return true;
 }
@@ -128,10 +128,11 @@ check_keys (const PodYaml *yaml, GError **error)
       for (size_t k = 0; k < G_N_ELEMENTS (lists); k++)
         is_known = is_known || strcmp (key->text, lists[k].key) == 0;
       if (!is_known)
-        return pod_yaml_error (yaml, key, error,
-                               "'%s' is not read: a network has topology, npus_count, bandwidth and "
-                               "latency",
-                               key->text);
+        return pod_yaml_error (
+            yaml, key, error,
+            "'%s' is not read: a network has topology, npus_count, bandwidth and "
+            "latency",
+            key->text);
     }
   return true;
 }
@@ -265,7 +266,7 @@ links_of_line (const Dim *dim)
 
   if (n < 2)
     return 0;
-  return dim->block == BLOCK_FULLY_CONNECTED   ? n * (n - 1) / 2
+  return dim->block == BLOCK_FULLY_CONNECTED  ? n * (n - 1) / 2
          : dim->block == BLOCK_RING && n == 2 ? 1
                                               : n;
 }

@@ -46,10 +46,13 @@ static const ChipRow by_gcn[] = {
 
 /* Compute capability x 10. */
 static const ChipRow by_sm[] = {
-  { "60", { "a100", 12 }, "P100" },  { "70", { "a100", 12 }, "V100" },
-  { "80", { "a100", 12 }, NULL },    { "86", { "a100", 12 }, "A10, A40 or RTX 30" },
+  { "60", { "a100", 12 }, "P100" },
+  { "70", { "a100", 12 }, "V100" },
+  { "80", { "a100", 12 }, NULL },
+  { "86", { "a100", 12 }, "A10, A40 or RTX 30" },
   { "89", { "h100-pcie", 12 }, "L4, L40 or RTX 40" },
-  { "90", { "h100", 18 }, NULL },    { "100", { "b200", 18 }, NULL },
+  { "90", { "h100", 18 }, NULL },
+  { "100", { "b200", 18 }, NULL },
   { "103", { "b300", 18 }, NULL },
 };
 
@@ -86,8 +89,8 @@ guess_by_link (xmlNodePtr pci, const char *sm, const char *gcn, char **out_why)
                               : (PodNcclChip){ "a100", 12 };
 
   if (gcn != NULL || sm != NULL)
-    *out_why = g_strdup_printf ("%s %s is of no chip file: %s stands in", gcn != NULL ? "gcn" : "sm",
-                                gcn != NULL ? gcn : sm, chip.chip);
+    *out_why = g_strdup_printf ("%s %s is of no chip file: %s stands in",
+                                gcn != NULL ? "gcn" : "sm", gcn != NULL ? gcn : sm, chip.chip);
   else
     *out_why = g_strdup_printf ("the file does not say which GPUs: %s is a guess by their PCIe "
                                 "link_speed '%s'",

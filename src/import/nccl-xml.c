@@ -7,51 +7,10 @@
 #include "import/nccl-private.h"
 #include "topology/draft.h"
 
-/* Half of NCCL's latency of a hop over PCIe, ring, LL (1 us; NVIDIA/nccl src/graph/tuning.cc): a way
- * between two devices leaves one and enters the other, however many bridges are between them. */
-static const double pcie_end_s = 0.5e-6;
-
-enum
-{
-  MAX_LINK_COUNT = 1024,
-};
-
-typedef struct
-{
-  xmlNodePtr pci;
-  xmlNodePtr gpu;  /* (nullable) */
-  char *bus;       /* with its host in front */
-  unsigned host;   /* index */
-  guint64 dev;     /* NO_DEV: not given */
-  PodDraftVertex vertex;
-  double *to_gpu;  /* links to each GPU, as this one lists them */
-  double to_switch; /* and to NVSwitches */
-} Gpu;
-
-#define NO_DEV UINT64_MAX
-
-typedef struct
-{
-  const PodXml *xml;
-  PodTopologyDraft *draft;
-  GPtrArray *hosts;     /* (element-type utf8) host_hash, in order of appearance */
-  GPtrArray *gpus;      /* (element-type Gpu) */
-  GHashTable *by_bus;   /* bus -> Gpu */
-  GHashTable *vertices; /* bus -> PodDraftVertex + 1, of bridges */
-  PodChip *chip;
-  PodNcclChip guess;
-  bool has_gpu_elements;
-  unsigned n_default_pcie; /* links without a speed */
-  unsigned n_dark_nics;    /* without <net> */
-  unsigned n_default_nets; /* without speed */
-  unsigned n_own_targets;  /* NVLinks to the GPU itself */
-  unsigned n_left_out;     /* PCI devices that are neither bridge, GPU nor NIC */
-} Reader;
-
 static void
 gpu_free (void *data)
 {
-  Gpu *gpu = data;
+  PodNcclGpu *gpu = data;
 
   g_free (gpu->bus);
   g_free (gpu->to_gpu);
@@ -59,7 +18,7 @@ gpu_free (void *data)
 }
 
 static void
-reader_clear (Reader *reader)
+reader_clear (PodNcclReader *reader)
 {
   pod_draft_free (reader->draft);
   pod_chip_free (reader->chip);
@@ -69,7 +28,7 @@ reader_clear (Reader *reader)
   g_hash_table_unref (reader->vertices);
 }
 
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Reader, reader_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodNcclReader, reader_clear)
 
 static bool
 is_element (xmlNodePtr node, const char *name)
@@ -78,17 +37,17 @@ is_element (xmlNodePtr node, const char *name)
 }
 
 /* Puts the line before what the draft complained of. */
-static bool
-add_line (const Reader *reader, xmlNodePtr node, GError **error)
+bool
+pod_nccl_at (const PodNcclReader *reader, xmlNodePtr node, GError **error)
 {
   g_prefix_error (error, "%s:%ld: ", reader->xml->file, xmlGetLineNo (node));
   return false;
 }
 
 /* A whole number in an attribute; absent: *out stays. */
-static bool
-get_count (const Reader *reader, xmlNodePtr node, const char *name, guint64 most, guint64 *out,
-           GError **error)
+bool
+pod_nccl_count (const PodNcclReader *reader, xmlNodePtr node, const char *name, guint64 most,
+                guint64 *out, GError **error)
 {
   g_autofree char *text = pod_xml_attr (node, name);
 
@@ -99,22 +58,20 @@ get_count (const Reader *reader, xmlNodePtr node, const char *name, guint64 most
                         (const char *) node->name, name, most, text);
 }
 
-/* -- what elements are -------------------------------------------------------------------------- */
+/* -- what elements are --------------------------------------------------------------------------
+ */
 
 static const struct
 {
   const char *parent;
   const char *children; /* between blanks */
 } nesting[] = {
-  { "system", " cpu " },
-  { "cpu", " pci nic " },
-  { "pci", " pci gpu nic pcilink " },
-  { "gpu", " nvlink xgmi c2c " },
-  { "nic", " net " },
+  { "system", " cpu " },          { "cpu", " pci nic " }, { "pci", " pci gpu nic pcilink " },
+  { "gpu", " nvlink xgmi c2c " }, { "nic", " net " },
 };
 
 static bool
-check_children (const Reader *reader, xmlNodePtr node, GError **error)
+check_children (const PodNcclReader *reader, xmlNodePtr node, GError **error)
 {
   const char *allowed = " ";
 
@@ -162,7 +119,7 @@ kind_of (xmlNodePtr pci)
 }
 
 static unsigned
-host_of (Reader *reader, xmlNodePtr cpu)
+host_of (PodNcclReader *reader, xmlNodePtr cpu)
 {
   g_autofree char *hash = pod_xml_attr (cpu, "host_hash");
   const char *name = hash != NULL ? hash : "";
@@ -175,16 +132,16 @@ host_of (Reader *reader, xmlNodePtr cpu)
 }
 
 /* A name that no other host has. Returns: (transfer full) */
-static char *
-name_on (const Reader *reader, unsigned host, const char *kind, const char *name)
+char *
+pod_nccl_name (const PodNcclReader *reader, unsigned host, const char *kind, const char *name)
 {
   return reader->hosts->len > 1 ? g_strdup_printf ("host%u/%s%s", host, kind, name)
                                 : g_strconcat (kind, name, NULL);
 }
 
 /* busid, which links name, with its host. Returns: (transfer full) (nullable) */
-static char *
-bus_of (const Reader *reader, xmlNodePtr pci, unsigned host, GError **error)
+char *
+pod_nccl_bus (const PodNcclReader *reader, xmlNodePtr pci, unsigned host, GError **error)
 {
   g_autofree char *bus = pod_xml_attr (pci, "busid");
 
@@ -196,35 +153,37 @@ bus_of (const Reader *reader, xmlNodePtr pci, unsigned host, GError **error)
   return g_strdup_printf ("%u/%s", host, bus);
 }
 
-/* -- GPUs, before anything that points at them -------------------------------------------------- */
+/* -- GPUs, before anything that points at them --------------------------------------------------
+ */
 
 static bool
-collect_gpu (Reader *reader, xmlNodePtr pci, unsigned host, GError **error)
+collect_gpu (PodNcclReader *reader, xmlNodePtr pci, unsigned host, GError **error)
 {
-  Gpu *gpu = g_new0 (Gpu, 1);
+  PodNcclGpu *gpu = g_new0 (PodNcclGpu, 1);
 
   g_ptr_array_add (reader->gpus, gpu);
   gpu->pci = pci;
   gpu->gpu = pod_xml_child (pci, "gpu");
   gpu->host = host;
-  gpu->dev = NO_DEV;
-  gpu->bus = bus_of (reader, pci, host, error);
+  gpu->dev = POD_NCCL_NO_DEV;
+  gpu->bus = pod_nccl_bus (reader, pci, host, error);
   if (gpu->bus == NULL)
     return false;
   if (pod_xml_child (pci, "pci") != NULL)
     return pod_xml_error (reader->xml, pci, error, "a <pci> below a GPU is not expected");
   if (gpu->gpu != NULL && pod_xml_next (gpu->gpu, "gpu") != NULL)
-    return pod_xml_error (reader->xml, pci, error, "two <gpu> in one <pci>: partitions of a GPU are "
-                                                   "not modelled");
+    return pod_xml_error (reader->xml, pci, error,
+                          "two <gpu> in one <pci>: partitions of a GPU are "
+                          "not modelled");
   if (!g_hash_table_insert (reader->by_bus, gpu->bus, gpu))
     return pod_xml_error (reader->xml, pci, error, "the busid of this GPU stands twice");
   reader->has_gpu_elements = reader->has_gpu_elements || gpu->gpu != NULL;
   return gpu->gpu == NULL
-         || get_count (reader, gpu->gpu, "dev", MAX_LINK_COUNT * 64, &gpu->dev, error);
+         || pod_nccl_count (reader, gpu->gpu, "dev", POD_NCCL_MAX_COUNT * 64, &gpu->dev, error);
 }
 
 static bool
-collect_gpus (Reader *reader, xmlNodePtr parent, unsigned host, GError **error)
+collect_gpus (PodNcclReader *reader, xmlNodePtr parent, unsigned host, GError **error)
 {
   for (xmlNodePtr pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
     if (kind_of (pci) == PCI_GPU ? !collect_gpu (reader, pci, host, error)
@@ -236,8 +195,8 @@ collect_gpus (Reader *reader, xmlNodePtr parent, unsigned host, GError **error)
 static int
 compare_gpus (const void *a, const void *b)
 {
-  const Gpu *left = *(Gpu *const *) a;
-  const Gpu *right = *(Gpu *const *) b;
+  const PodNcclGpu *left = *(PodNcclGpu *const *) a;
+  const PodNcclGpu *right = *(PodNcclGpu *const *) b;
 
   if (left->host != right->host)
     return left->host < right->host ? -1 : 1;
@@ -246,20 +205,20 @@ compare_gpus (const void *a, const void *b)
 
 /* One kind of chip makes a machine. */
 static bool
-choose_chip (Reader *reader, GError **error)
+choose_chip (PodNcclReader *reader, GError **error)
 {
   g_autofree char *why = NULL;
 
   for (unsigned i = 0; i < reader->gpus->len; i++)
     {
-      const Gpu *gpu = g_ptr_array_index (reader->gpus, i);
+      const PodNcclGpu *gpu = g_ptr_array_index (reader->gpus, i);
       g_autofree char *reason = NULL;
       PodNcclChip guess = pod_nccl_chip (gpu->pci, gpu->gpu, &reason);
       if (i > 0 && strcmp (guess.chip, reader->guess.chip) != 0)
         {
           g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-                       "%s:%ld: %s beside %s: a machine of two kinds of chips is not modelled", reader->xml->file,
-                       xmlGetLineNo (gpu->pci), guess.chip, reader->guess.chip);
+                       "%s:%ld: %s beside %s: a machine of two kinds of chips is not modelled",
+                       reader->xml->file, xmlGetLineNo (gpu->pci), guess.chip, reader->guess.chip);
           return false;
         }
       reader->guess = guess;
@@ -279,70 +238,72 @@ choose_chip (Reader *reader, GError **error)
 }
 
 static bool
-find_gpus (Reader *reader, xmlNodePtr system, GError **error)
+find_gpus (PodNcclReader *reader, xmlNodePtr system, GError **error)
 {
   for (xmlNodePtr cpu = pod_xml_child (system, "cpu"); cpu != NULL; cpu = pod_xml_next (cpu, "cpu"))
     if (!collect_gpus (reader, cpu, host_of (reader, cpu), error))
       return false;
   if (reader->gpus->len == 0)
-    return pod_xml_error (reader->xml, system, error,
-                          "no GPU: neither a <gpu> nor a PCI device of class 0x0302. NCCL adds those "
-                          "that it finds when it runs; NCCL_TOPO_DUMP_FILE writes the whole there");
+    return pod_xml_error (
+        reader->xml, system, error,
+        "no GPU: neither a <gpu> nor a PCI device of class 0x0302. NCCL adds those "
+        "that it finds when it runs; NCCL_TOPO_DUMP_FILE writes the whole there");
   g_ptr_array_sort (reader->gpus, compare_gpus);
   if (!choose_chip (reader, error))
     return false;
   for (unsigned i = 0; i < reader->gpus->len; i++)
     {
-      Gpu *gpu = g_ptr_array_index (reader->gpus, i);
+      PodNcclGpu *gpu = g_ptr_array_index (reader->gpus, i);
       g_autofree char *name = g_strdup_printf ("gpu%u", i);
       g_autofree char *island = g_strdup_printf ("host%u", gpu->host);
       gpu->to_gpu = g_new0 (double, reader->gpus->len);
       if (!pod_draft_add_node (reader->draft, name, reader->hosts->len > 1 ? island : NULL,
                                &gpu->vertex, error))
-        return add_line (reader, gpu->pci, error);
+        return pod_nccl_at (reader, gpu->pci, error);
     }
   return true;
 }
 
-/* -- the PCIe tree ------------------------------------------------------------------------------ */
+/* -- the PCIe tree ------------------------------------------------------------------------------
+ */
 
-static bool
-join (Reader *reader, xmlNodePtr node, PodDraftVertex from, PodDraftVertex to, double bytes_per_s,
-      double latency_s, GError **error)
+bool
+pod_nccl_join (PodNcclReader *reader, xmlNodePtr node, PodDraftVertex from, PodDraftVertex to,
+               double bytes_per_s, double latency_s, GError **error)
 {
   PodDraftLink link
       = { .from = from, .to = to, .bytes_per_s = bytes_per_s, .latency_s = latency_s };
 
   return pod_draft_add_link (reader->draft, &link, NULL, error)
-         || add_line (reader, node, error);
+         || pod_nccl_at (reader, node, error);
 }
 
 /* Of the link between a <pci> and what it hangs on. */
 static bool
-pcie_rate (Reader *reader, xmlNodePtr pci, double *out, GError **error)
+pcie_rate (PodNcclReader *reader, xmlNodePtr pci, double *out, GError **error)
 {
   g_autofree char *speed = pod_xml_attr (pci, "link_speed");
   g_autofree char *width = pod_xml_attr (pci, "link_width");
   bool is_default = false;
 
   if (!pod_nccl_pcie_rate (speed, width, out, &is_default))
-    return pod_xml_error (reader->xml, pci, error,
-                          "<pci> expected a link_speed such as '32.0 GT/s PCIe' and a link_width up "
-                          "to 64, got '%s' and '%s'",
-                          speed != NULL ? speed : "", width != NULL ? width : "");
+    return pod_xml_error (
+        reader->xml, pci, error,
+        "<pci> expected a link_speed such as '32.0 GT/s PCIe' and a link_width up "
+        "to 64, got '%s' and '%s'",
+        speed != NULL ? speed : "", width != NULL ? width : "");
   reader->n_default_pcie += is_default;
   return true;
 }
 
 /* Mbit/s. NCCL takes 10 Gbit/s where there is none. */
 static bool
-net_rate (Reader *reader, xmlNodePtr net, double *out, GError **error)
+net_rate (PodNcclReader *reader, xmlNodePtr net, double *out, GError **error)
 {
   g_autofree char *text = pod_xml_attr (net, "speed");
   gint64 speed = 0;
 
-  if (text != NULL
-      && !g_ascii_string_to_signed (text, 10, INT32_MIN, INT32_MAX, &speed, NULL))
+  if (text != NULL && !g_ascii_string_to_signed (text, 10, INT32_MIN, INT32_MAX, &speed, NULL))
     return pod_xml_error (reader->xml, net, error, "<net> speed: expected whole Mbit/s, got '%s'",
                           text);
   reader->n_default_nets += speed <= 0;
@@ -351,33 +312,34 @@ net_rate (Reader *reader, xmlNodePtr net, double *out, GError **error)
 }
 
 static bool
-add_net (Reader *reader, xmlNodePtr net, unsigned host, PodDraftVertex nic, GError **error)
+add_net (PodNcclReader *reader, xmlNodePtr net, unsigned host, PodDraftVertex nic, GError **error)
 {
   g_autofree char *name = pod_xml_attr (net, "name");
   g_autofree char *dev = pod_xml_attr (net, "dev");
   g_autofree char *latency = pod_xml_attr (net, "latency");
-  g_autofree char *label = g_strdup_printf ("%s%s%s", name != NULL ? name : "",
-                                            name != NULL && dev != NULL ? "-" : "",
-                                            dev != NULL ? dev : "");
-  g_autofree char *unique = name_on (reader, host, "net ", label);
+  g_autofree char *label
+      = g_strdup_printf ("%s%s%s", name != NULL ? name : "", name != NULL && dev != NULL ? "-" : "",
+                         dev != NULL ? dev : "");
+  g_autofree char *unique = pod_nccl_name (reader, host, "net ", label);
   PodDraftVertex port = 0;
   double rate = 0;
   char *end = NULL;
   double latency_us = latency != NULL ? g_ascii_strtod (latency, &end) : 0;
 
   if (latency != NULL && (end == latency || *end != '\0' || !(latency_us >= 0 && latency_us < 1e9)))
-    return pod_xml_error (reader->xml, net, error,
-                          "<net> latency: expected microseconds, got '%s'", latency);
+    return pod_xml_error (reader->xml, net, error, "<net> latency: expected microseconds, got '%s'",
+                          latency);
   if (!net_rate (reader, net, &rate, error))
     return false;
   if (!pod_draft_add_switch (reader->draft, unique, &port, error))
-    return add_line (reader, net, error);
-  return join (reader, net, nic, port, rate, latency_us / 1e6, error);
+    return pod_nccl_at (reader, net, error);
+  return pod_nccl_join (reader, net, nic, port, rate, latency_us / 1e6, error);
 }
 
 /* The ports of a <nic>, on the vertex @nic. */
 static bool
-add_nets (Reader *reader, xmlNodePtr nic_element, unsigned host, PodDraftVertex nic, GError **error)
+add_nets (PodNcclReader *reader, xmlNodePtr nic_element, unsigned host, PodDraftVertex nic,
+          GError **error)
 {
   for (xmlNodePtr net = pod_xml_child (nic_element, "net"); net != NULL;
        net = pod_xml_next (net, "net"))
@@ -387,7 +349,7 @@ add_nets (Reader *reader, xmlNodePtr nic_element, unsigned host, PodDraftVertex 
 }
 
 static bool
-add_nic (Reader *reader, xmlNodePtr pci, unsigned host, PodDraftVertex nic, GError **error)
+add_nic (PodNcclReader *reader, xmlNodePtr pci, unsigned host, PodDraftVertex nic, GError **error)
 {
   xmlNodePtr element = pod_xml_child (pci, "nic");
 
@@ -399,13 +361,13 @@ add_nic (Reader *reader, xmlNodePtr pci, unsigned host, PodDraftVertex nic, GErr
   return true;
 }
 
-static bool add_pcis (Reader *reader, xmlNodePtr parent, unsigned host, PodDraftVertex above,
+static bool add_pcis (PodNcclReader *reader, xmlNodePtr parent, unsigned host, PodDraftVertex above,
                       GError **error);
 
 static bool
-add_pci (Reader *reader, xmlNodePtr pci, unsigned host, PodDraftVertex above, GError **error)
+add_pci (PodNcclReader *reader, xmlNodePtr pci, unsigned host, PodDraftVertex above, GError **error)
 {
-  g_autofree char *bus = bus_of (reader, pci, host, error);
+  g_autofree char *bus = pod_nccl_bus (reader, pci, host, error);
   PciKind kind = kind_of (pci);
   double rate = 0;
   PodDraftVertex vertex = 0;
@@ -418,22 +380,24 @@ add_pci (Reader *reader, xmlNodePtr pci, unsigned host, PodDraftVertex above, GE
       return true;
     }
   if (kind == PCI_GPU)
-    vertex = ((const Gpu *) g_hash_table_lookup (reader->by_bus, bus))->vertex;
+    vertex = ((const PodNcclGpu *) g_hash_table_lookup (reader->by_bus, bus))->vertex;
   else
     {
       g_autofree char *name
-          = name_on (reader, host, kind == PCI_NIC ? "nic " : "pci ", strchr (bus, '/') + 1);
+          = pod_nccl_name (reader, host, kind == PCI_NIC ? "nic " : "pci ", strchr (bus, '/') + 1);
       if (!pod_draft_add_switch (reader->draft, name, &vertex, error))
-        return add_line (reader, pci, error);
+        return pod_nccl_at (reader, pci, error);
       g_hash_table_insert (reader->vertices, g_steal_pointer (&bus), GUINT_TO_POINTER (vertex + 1));
     }
-  return join (reader, pci, vertex, above, rate, kind == PCI_BRIDGE ? 0 : pcie_end_s, error)
+  return pod_nccl_join (reader, pci, vertex, above, rate,
+                        kind == PCI_BRIDGE ? 0 : pod_nccl_pcie_end_s, error)
          && (kind != PCI_NIC || add_nic (reader, pci, host, vertex, error))
          && (kind == PCI_GPU || add_pcis (reader, pci, host, vertex, error));
 }
 
 static bool
-add_pcis (Reader *reader, xmlNodePtr parent, unsigned host, PodDraftVertex above, GError **error)
+add_pcis (PodNcclReader *reader, xmlNodePtr parent, unsigned host, PodDraftVertex above,
+          GError **error)
 {
   for (xmlNodePtr pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
     if (!add_pci (reader, pci, host, above, error))
@@ -443,11 +407,11 @@ add_pcis (Reader *reader, xmlNodePtr parent, unsigned host, PodDraftVertex above
 
 /* <pcilink>: a second way between two PCIe switches, at the rate of the one that names it. */
 static bool
-add_pci_links (Reader *reader, xmlNodePtr parent, unsigned host, GError **error)
+add_pci_links (PodNcclReader *reader, xmlNodePtr parent, unsigned host, GError **error)
 {
   for (xmlNodePtr pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
     {
-      g_autofree char *bus = bus_of (reader, pci, host, error);
+      g_autofree char *bus = pod_nccl_bus (reader, pci, host, error);
       if (bus == NULL)
         return false;
       unsigned from = GPOINTER_TO_UINT (g_hash_table_lookup (reader->vertices, bus));
@@ -464,7 +428,7 @@ add_pci_links (Reader *reader, xmlNodePtr parent, unsigned host, GError **error)
           if (!pcie_rate (reader, pci, &rate, error))
             return false;
           /* both ends list it */
-          if (from < to && !join (reader, link, from - 1, to - 1, rate, 0, error))
+          if (from < to && !pod_nccl_join (reader, link, from - 1, to - 1, rate, 0, error))
             return false;
         }
       if (!add_pci_links (reader, pci, host, error))
@@ -473,170 +437,8 @@ add_pci_links (Reader *reader, xmlNodePtr parent, unsigned host, GError **error)
   return true;
 }
 
-/* -- NVLink, xGMI, C2C -------------------------------------------------------------------------- */
-
-static bool
-is_gpu_class (const char *code)
-{
-  return code != NULL
-         && (g_str_has_prefix (code, "0x03") || g_str_has_prefix (code, "0x12"));
-}
-
-static double
-link_rate (const Reader *reader)
-{
-  return reader->chip->scale_up_bytes_per_s.nominal / reader->guess.n_links;
-}
-
-static bool
-add_nvlink (Reader *reader, Gpu *gpu, xmlNodePtr link, PodDraftVertex cpu, GError **error)
-{
-  g_autofree char *target = pod_xml_attr (link, "target");
-  g_autofree char *code = pod_xml_attr (link, "tclass");
-  g_autofree char *bus = g_strdup_printf ("%u/%s", gpu->host, target != NULL ? target : "");
-  Gpu *peer = g_hash_table_lookup (reader->by_bus, bus);
-  guint64 count = 1;
-
-  if (target == NULL)
-    return pod_xml_error (reader->xml, link, error, "<%s> lacks the attribute target",
-                          (const char *) link->name);
-  if (!get_count (reader, link, "count", MAX_LINK_COUNT, &count, error))
-    return false;
-  if (count == 0)
-    return true;
-  if (g_strcmp0 (code, "0x068001") == 0) /* a CPU with NVLinks: POWER 8 and 9 */
-    return join (reader, link, gpu->vertex, cpu, (double) count * link_rate (reader), pcie_end_s,
-                 error);
-  if (peer == gpu)
-    reader->n_own_targets += (unsigned) count;
-  else if (peer != NULL)
-    {
-      unsigned index = 0;
-      if (!g_ptr_array_find (reader->gpus, peer, &index))
-        g_assert_not_reached ();
-      gpu->to_gpu[index] += (double) count;
-    }
-  else if (is_gpu_class (code))
-    return pod_xml_error (reader->xml, link, error, "<%s> target: no GPU has the busid '%s'",
-                          (const char *) link->name, target);
-  else /* NVSwitches are not listed, and ffffffff:ff:ff.0 is one that the machine hides */
-    gpu->to_switch += (double) count;
-  return true;
-}
-
-/* bw in MB/s and count: NCCL multiplies and divides by 1000. */
-static bool
-add_c2c (Reader *reader, const Gpu *gpu, xmlNodePtr c2c, PodDraftVertex cpu, GError **error)
-{
-  guint64 bw = 0;
-  guint64 count = 1;
-
-  if (!get_count (reader, c2c, "bw", 100000000, &bw, error)
-      || !get_count (reader, c2c, "count", MAX_LINK_COUNT, &count, error))
-    return false;
-  if (bw == 0 || count == 0)
-    return pod_xml_error (reader->xml, c2c, error, "<c2c> needs a bw and a count above 0");
-  return join (reader, c2c, gpu->vertex, cpu, (double) bw * (double) count * 1e6, pcie_end_s,
-               error);
-}
-
-static bool
-add_gpu_links (Reader *reader, xmlNodePtr parent, unsigned host, PodDraftVertex cpu,
-               GError **error)
-{
-  for (xmlNodePtr pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
-    {
-      xmlNodePtr element = pod_xml_child (pci, "gpu");
-      if (element == NULL)
-        {
-          if (!add_gpu_links (reader, pci, host, cpu, error))
-            return false;
-          continue;
-        }
-      g_autofree char *bus = bus_of (reader, pci, host, error);
-      if (bus == NULL)
-        return false;
-      Gpu *gpu = g_hash_table_lookup (reader->by_bus, bus);
-      for (xmlNodePtr link = pod_xml_child (element, NULL); link != NULL;
-           link = pod_xml_next (link, NULL))
-        if (is_element (link, "c2c") ? !add_c2c (reader, gpu, link, cpu, error)
-                                     : !add_nvlink (reader, gpu, link, cpu, error))
-          return false;
-    }
-  return true;
-}
-
-/* Links of @count from @from to @to: both ways when the peer lists as many, else one. */
-static bool
-join_peers (Reader *reader, unsigned from, unsigned to, GError **error)
-{
-  const Gpu *a = g_ptr_array_index (reader->gpus, from);
-  const Gpu *b = g_ptr_array_index (reader->gpus, to);
-  double there = a->to_gpu[to];
-  double back = b->to_gpu[from];
-  bool is_full = there > 0 && there <= back && back <= there;
-  PodDraftLink link = { .from = a->vertex,
-                        .to = b->vertex,
-                        .bytes_per_s = there * link_rate (reader),
-                        .latency_s = (double) reader->chip->scale_up_hop_ps / POD_PS_PER_S,
-                        .duplex = is_full ? POD_DRAFT_FULL : POD_DRAFT_SIMPLEX };
-
-  if (!(there > 0) || (is_full && from > to))
-    return true;
-  return pod_draft_add_link (reader->draft, &link, NULL, error)
-         || add_line (reader, a->pci, error);
-}
-
-static bool
-add_nvswitch (Reader *reader, unsigned host, bool is_assumed, GError **error)
-{
-  g_autofree char *name = name_on (reader, host, "nvswitch", "");
-  double least = G_MAXDOUBLE;
-  double most = 0;
-  PodDraftVertex hub = 0;
-
-  for (unsigned i = 0; i < reader->gpus->len; i++)
-    {
-      const Gpu *gpu = g_ptr_array_index (reader->gpus, i);
-      double count = is_assumed ? reader->guess.n_links : gpu->to_switch;
-      if (gpu->host != host || !(count > 0))
-        continue;
-      if (!(most > 0) && !pod_draft_add_switch (reader->draft, name, &hub, error))
-        return add_line (reader, gpu->pci, error);
-      least = MIN (least, count);
-      most = MAX (most, count);
-      if (!join (reader, gpu->pci, gpu->vertex, hub, count * link_rate (reader),
-                 (double) reader->chip->scale_up_hop_ps / 2 / POD_PS_PER_S, error))
-        return false;
-    }
-  if (!(most > 0) || host > 0)
-    return true;
-  g_autofree char *counts
-      = least < most ? g_strdup_printf ("%g to %g", least, most) : g_strdup_printf ("%g", most);
-  pod_draft_note (reader->draft,
-                  is_assumed ? "the file lists no NVLinks: %s from each GPU to NVSwitches, as the "
-                               "chip has them, are assumed"
-                             : "%s NVLinks from each GPU to NVSwitches, which are taken as one switch",
-                  counts);
-  return true;
-}
-
-static bool
-add_scale_up (Reader *reader, GError **error)
-{
-  bool is_assumed = !reader->has_gpu_elements && reader->chip->family == POD_FAMILY_SWITCH;
-
-  for (unsigned from = 0; from < reader->gpus->len; from++)
-    for (unsigned to = 0; to < reader->gpus->len; to++)
-      if (!join_peers (reader, from, to, error))
-        return false;
-  for (unsigned host = 0; host < reader->hosts->len; host++)
-    if (!add_nvswitch (reader, host, is_assumed, error))
-      return false;
-  return true;
-}
-
-/* -- sockets ------------------------------------------------------------------------------------ */
+/* -- sockets ------------------------------------------------------------------------------------
+ */
 
 typedef struct
 {
@@ -647,7 +449,7 @@ typedef struct
 
 /* All sockets of a host, each with each, at what NCCL takes for their kind. */
 static bool
-join_sockets (Reader *reader, const GArray *sockets, GError **error)
+join_sockets (PodNcclReader *reader, const GArray *sockets, GError **error)
 {
   double rate = 0;
 
@@ -662,11 +464,11 @@ join_sockets (Reader *reader, const GArray *sockets, GError **error)
         guint64 model = 0;
         if (a->host != b->host)
           continue;
-        if (!get_count (reader, a->element, "familyid", UINT32_MAX, &family, error)
-            || !get_count (reader, a->element, "modelid", UINT32_MAX, &model, error))
+        if (!pod_nccl_count (reader, a->element, "familyid", UINT32_MAX, &family, error)
+            || !pod_nccl_count (reader, a->element, "modelid", UINT32_MAX, &model, error))
           return false;
         rate = pod_nccl_socket_rate (arch, vendor, (unsigned) family, (unsigned) model);
-        if (!join (reader, b->element, a->vertex, b->vertex, rate, 0, error))
+        if (!pod_nccl_join (reader, b->element, a->vertex, b->vertex, rate, 0, error))
           return false;
       }
   if (rate > 0)
@@ -677,18 +479,18 @@ join_sockets (Reader *reader, const GArray *sockets, GError **error)
 }
 
 static bool
-add_socket (Reader *reader, Socket *socket, unsigned index, GError **error)
+add_socket (PodNcclReader *reader, Socket *socket, unsigned index, GError **error)
 {
   g_autofree char *numa = pod_xml_attr (socket->element, "numaid");
   g_autofree char *position = g_strdup_printf ("%u", index);
   g_autofree char *name
-      = name_on (reader, socket->host, "cpu", numa != NULL ? numa : position);
+      = pod_nccl_name (reader, socket->host, "cpu", numa != NULL ? numa : position);
 
   if (!pod_draft_add_switch (reader->draft, name, &socket->vertex, error))
-    return add_line (reader, socket->element, error);
+    return pod_nccl_at (reader, socket->element, error);
   if (!add_pcis (reader, socket->element, socket->host, socket->vertex, error)
       || !add_pci_links (reader, socket->element, socket->host, error)
-      || !add_gpu_links (reader, socket->element, socket->host, socket->vertex, error))
+      || !pod_nccl_add_gpu_links (reader, socket->element, socket->host, socket->vertex, error))
     return false;
   for (xmlNodePtr nic = pod_xml_child (socket->element, "nic"); nic != NULL;
        nic = pod_xml_next (nic, "nic")) /* not on PCIe: its ports hang on the socket */
@@ -698,7 +500,7 @@ add_socket (Reader *reader, Socket *socket, unsigned index, GError **error)
 }
 
 static bool
-add_sockets (Reader *reader, xmlNodePtr system, GError **error)
+add_sockets (PodNcclReader *reader, xmlNodePtr system, GError **error)
 {
   g_autoptr (GArray) sockets = g_array_new (FALSE, TRUE, sizeof (Socket));
 
@@ -712,15 +514,17 @@ add_sockets (Reader *reader, xmlNodePtr system, GError **error)
   return join_sockets (reader, sockets, error);
 }
 
-/* -- the whole ---------------------------------------------------------------------------------- */
+/* -- the whole ----------------------------------------------------------------------------------
+ */
 
 static void
-note_defaults (const Reader *reader)
+note_defaults (const PodNcclReader *reader)
 {
   if (reader->n_default_pcie > 0)
-    pod_draft_note (reader->draft,
-                    "%u PCIe links without a speed or width count as 8 GT/s and 16 lanes, as in NCCL",
-                    reader->n_default_pcie);
+    pod_draft_note (
+        reader->draft,
+        "%u PCIe links without a speed or width count as 8 GT/s and 16 lanes, as in NCCL",
+        reader->n_default_pcie);
   if (reader->n_dark_nics > 0)
     pod_draft_note (reader->draft,
                     "%u NICs without <net>: only their PCIe link is known, not their speed",
@@ -738,7 +542,7 @@ note_defaults (const Reader *reader)
 }
 
 static bool
-read_system (Reader *reader, GError **error)
+read_system (PodNcclReader *reader, GError **error)
 {
   xmlNodePtr system = pod_xml_root (reader->xml);
   g_autofree char *version = pod_xml_attr (system, "version");
@@ -751,7 +555,7 @@ read_system (Reader *reader, GError **error)
                           "<system> version: expected 1 (NCCL) or 2 (RCCL), got '%s'",
                           version != NULL ? version : "");
   if (!check_children (reader, system, error) || !find_gpus (reader, system, error)
-      || !add_sockets (reader, system, error) || !add_scale_up (reader, error))
+      || !add_sockets (reader, system, error) || !pod_nccl_add_scale_up (reader, error))
     return false;
   note_defaults (reader);
   return true;
@@ -764,7 +568,7 @@ pod_nccl_xml_read (const char *file, GError **error)
 
   if (xml == NULL)
     return NULL;
-  g_auto (Reader) reader
+  g_auto (PodNcclReader) reader
       = { .xml = xml,
           .hosts = g_ptr_array_new_with_free_func (g_free),
           .gpus = g_ptr_array_new_with_free_func (gpu_free),

@@ -3,7 +3,8 @@
 #include "base/error.h"
 #include "import/simgrid-private.h"
 
-/* <cluster>: alone in its platform it may be any of SimGrid's kinds; among other zones it is flat. */
+/* <cluster>: alone in its platform it may be any of SimGrid's kinds; among other zones it is flat.
+ */
 
 enum
 {
@@ -24,9 +25,9 @@ attr_or (xmlNodePtr node, const char *name, const char *otherwise)
 }
 
 bool
-pod_sg_cluster_read (const PodXml *xml, xmlNodePtr node, SgCluster *out, GError **error)
+pod_sg_cluster_read (const PodXml *xml, xmlNodePtr node, PodSgCluster *out, GError **error)
 {
-  SgPolicy backbone = SG_SHARED;
+  PodSgPolicy backbone = POD_SG_SHARED;
 
   out->node = node;
   out->id = attr_or (node, "id", "");
@@ -34,10 +35,9 @@ pod_sg_cluster_read (const PodXml *xml, xmlNodePtr node, SgCluster *out, GError 
   out->suffix = attr_or (node, "suffix", "");
   out->shape = attr_or (node, "topology", "FLAT");
   out->parameters = pod_xml_attr (node, "topo_parameters");
-  out->policy = SG_SPLITDUPLEX;
+  out->policy = POD_SG_SPLITDUPLEX;
   out->radical = pod_sg_radical (xml, node, error);
-  if (out->radical == NULL
-      || !pod_sg_bandwidth (xml, node, "bw", true, &out->bytes_per_s, error)
+  if (out->radical == NULL || !pod_sg_bandwidth (xml, node, "bw", true, &out->bytes_per_s, error)
       || !pod_sg_time (xml, node, "lat", &out->latency_s, error)
       || !pod_sg_policy (xml, node, "sharing_policy", &out->policy, error)
       || !pod_sg_bandwidth (xml, node, "bb_bw", false, &out->backbone_bytes_per_s, error)
@@ -45,7 +45,8 @@ pod_sg_cluster_read (const PodXml *xml, xmlNodePtr node, SgCluster *out, GError 
       || !pod_sg_policy (xml, node, "bb_sharing_policy", &backbone, error)
       || !pod_sg_bandwidth (xml, node, "limiter_link", false, &out->limiter_bytes_per_s, error))
     return false;
-  if (out->policy == SG_FATPIPE || (out->backbone_bytes_per_s > 0 && backbone == SG_FATPIPE))
+  if (out->policy == POD_SG_FATPIPE
+      || (out->backbone_bytes_per_s > 0 && backbone == POD_SG_FATPIPE))
     return pod_xml_error (xml, node, error,
                           "a FATPIPE link gives each flow its whole rate: there is no such wire");
   if (out->backbone_bytes_per_s > 0 && strcmp (out->shape, "FLAT") != 0)
@@ -54,7 +55,7 @@ pod_sg_cluster_read (const PodXml *xml, xmlNodePtr node, SgCluster *out, GError 
 }
 
 void
-pod_sg_cluster_clear (SgCluster *cluster)
+pod_sg_cluster_clear (PodSgCluster *cluster)
 {
   g_free (cluster->id);
   g_free (cluster->prefix);
@@ -65,13 +66,14 @@ pod_sg_cluster_clear (SgCluster *cluster)
 }
 
 char *
-pod_sg_cluster_host (const SgCluster *cluster, unsigned index)
+pod_sg_cluster_host (const PodSgCluster *cluster, unsigned index)
 {
   return g_strdup_printf ("%s%u%s", cluster->prefix,
                           g_array_index (cluster->radical, unsigned, index), cluster->suffix);
 }
 
-/* -- numbers of topo_parameters ----------------------------------------------------------------- */
+/* -- numbers of topo_parameters -----------------------------------------------------------------
+ */
 
 /* @n numbers from 1 on between commas. */
 static bool
@@ -91,16 +93,17 @@ read_numbers (const char *text, unsigned most, unsigned *out, unsigned *out_n)
 }
 
 static bool
-refuse_parameters (const PodXml *xml, const SgCluster *cluster, const char *expected,
+refuse_parameters (const PodXml *xml, const PodSgCluster *cluster, const char *expected,
                    GError **error)
 {
-  return pod_xml_error (xml, cluster->node, error, "<cluster> topo_parameters: expected %s, got '%s'",
-                        expected, cluster->parameters != NULL ? cluster->parameters : "");
+  return pod_xml_error (xml, cluster->node, error,
+                        "<cluster> topo_parameters: expected %s, got '%s'", expected,
+                        cluster->parameters != NULL ? cluster->parameters : "");
 }
 
 /* The parameters must make as many hosts as the radical lists. */
 static bool
-check_hosts (const PodXml *xml, const SgCluster *cluster, uint64_t n_hosts, GError **error)
+check_hosts (const PodXml *xml, const PodSgCluster *cluster, uint64_t n_hosts, GError **error)
 {
   return n_hosts == cluster->radical->len
          || pod_xml_error (xml, cluster->node, error,
@@ -109,7 +112,8 @@ check_hosts (const PodXml *xml, const SgCluster *cluster, uint64_t n_hosts, GErr
                            cluster->parameters, n_hosts, cluster->radical->len);
 }
 
-/* -- crossbar and torus ------------------------------------------------------------------------- */
+/* -- crossbar and torus -------------------------------------------------------------------------
+ */
 
 static void
 set_chip (PodTopologyDraft *draft, const char *field, double value, const char *unit)
@@ -121,7 +125,7 @@ set_chip (PodTopologyDraft *draft, const char *field, double value, const char *
 }
 
 static PodTopology *
-make_crossbar (const SgCluster *cluster, const char *name, GError **error)
+make_crossbar (const PodSgCluster *cluster, const char *name, GError **error)
 {
   g_autoptr (PodTopologyDraft) draft = pod_draft_new (name, "h100", POD_FABRIC_SWITCHED);
   g_autofree char *count = g_strdup_printf ("%u", cluster->radical->len);
@@ -140,7 +144,7 @@ make_crossbar (const SgCluster *cluster, const char *name, GError **error)
 /* SimGrid numbers hosts with the first dimension fastest, as we do. In a dimension of two its wrap
  * link is never on a route. */
 static PodTopology *
-make_torus (const PodXml *xml, const SgCluster *cluster, const char *name, GError **error)
+make_torus (const PodXml *xml, const PodSgCluster *cluster, const char *name, GError **error)
 {
   g_autoptr (PodTopologyDraft) draft = pod_draft_new (name, "tpu-v5p", POD_FABRIC_TORUS);
   g_autoptr (GString) extent = g_string_new (NULL);
@@ -152,7 +156,7 @@ make_torus (const PodXml *xml, const SgCluster *cluster, const char *name, GErro
   if (!read_numbers (cluster->parameters != NULL ? cluster->parameters : "", MAX_LEVELS, dims,
                      &n_dims))
     return refuse_parameters (xml, cluster, "dimensions such as 3,2,2", error), NULL;
-  if (n_dims > 3 || cluster->policy != SG_SPLITDUPLEX || cluster->limiter_bytes_per_s > 0)
+  if (n_dims > 3 || cluster->policy != POD_SG_SPLITDUPLEX || cluster->limiter_bytes_per_s > 0)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
                    "%s:%ld: a torus has at most three dimensions, SPLITDUPLEX links and no limiter",
@@ -178,12 +182,13 @@ make_torus (const PodXml *xml, const SgCluster *cluster, const char *name, GErro
   return pod_draft_build (draft, error);
 }
 
-/* -- fat tree and dragonfly: graphs -------------------------------------------------------------- */
+/* -- fat tree and dragonfly: graphs --------------------------------------------------------------
+ */
 
 typedef struct
 {
   const PodXml *xml;
-  const SgCluster *cluster;
+  const PodSgCluster *cluster;
   PodTopologyDraft *draft;
   unsigned n_links;
 } Drawing;
@@ -210,15 +215,14 @@ static bool
 join_cables (Drawing *drawing, PodDraftVertex from, PodDraftVertex to, unsigned n_cables,
              GError **error)
 {
-  const SgCluster *cluster = drawing->cluster;
+  const PodSgCluster *cluster = drawing->cluster;
 
   return join (drawing, from, to, cluster->bytes_per_s * n_cables, cluster->latency_s,
-               cluster->policy == SG_SHARED, error);
+               cluster->policy == POD_SG_SHARED, error);
 }
 
-static bool
-add_switch (Drawing *drawing, PodDraftVertex *out, GError **error, const char *format, ...)
-    G_GNUC_PRINTF (4, 5);
+static bool add_switch (Drawing *drawing, PodDraftVertex *out, GError **error, const char *format,
+                        ...) G_GNUC_PRINTF (4, 5);
 
 static bool
 add_switch (Drawing *drawing, PodDraftVertex *out, GError **error, const char *format, ...)
@@ -237,7 +241,7 @@ add_switch (Drawing *drawing, PodDraftVertex *out, GError **error, const char *f
 static PodDraftVertex *
 add_hosts (Drawing *drawing, GError **error)
 {
-  const SgCluster *cluster = drawing->cluster;
+  const PodSgCluster *cluster = drawing->cluster;
   unsigned n_hosts = cluster->radical->len;
   g_autofree PodDraftVertex *ports = g_new0 (PodDraftVertex, n_hosts);
 
@@ -265,7 +269,7 @@ typedef struct
 } FatTree;
 
 static bool
-read_fat_tree (const PodXml *xml, const SgCluster *cluster, FatTree *out, GError **error)
+read_fat_tree (const PodXml *xml, const PodSgCluster *cluster, FatTree *out, GError **error)
 {
   g_auto (GStrv) parts
       = g_strsplit (cluster->parameters != NULL ? cluster->parameters : "", ";", -1);
@@ -282,7 +286,8 @@ read_fat_tree (const PodXml *xml, const SgCluster *cluster, FatTree *out, GError
          || refuse_parameters (xml, cluster, "levels;down;up;cables such as 2;4,4;1,2;1,2", error);
 }
 
-/* Vertices of level @level: a digit for each level, up[] of those below it and down[] of the rest. */
+/* Vertices of level @level: a digit for each level, up[] of those below it and down[] of the rest.
+ */
 static uint64_t
 fat_tree_width (const FatTree *tree, unsigned level)
 {
@@ -351,7 +356,7 @@ typedef struct
 } Dragonfly;
 
 static bool
-read_dragonfly (const PodXml *xml, const SgCluster *cluster, Dragonfly *out, GError **error)
+read_dragonfly (const PodXml *xml, const PodSgCluster *cluster, Dragonfly *out, GError **error)
 {
   g_auto (GStrv) parts
       = g_strsplit (cluster->parameters != NULL ? cluster->parameters : "", ";", -1);
@@ -365,7 +370,8 @@ read_dragonfly (const PodXml *xml, const SgCluster *cluster, Dragonfly *out, GEr
     }
   if (!is_good)
     return refuse_parameters (
-        xml, cluster, "groups,links;chassis,links;routers,links;nodes such as 3,4;4,3;5,1;2", error);
+        xml, cluster, "groups,links;chassis,links;routers,links;nodes such as 3,4;4,3;5,1;2",
+        error);
   *out = (Dragonfly){ values[0][0], values[0][1], values[1][0], values[1][1],
                       values[2][0], values[2][1], values[3][0] };
   /* Router n of a group holds its cables to group n. */
@@ -439,15 +445,16 @@ draw_dragonfly (Drawing *drawing, GError **error)
 }
 
 static PodTopology *
-make_graph (const PodXml *xml, const SgCluster *cluster, const char *name, GError **error)
+make_graph (const PodXml *xml, const PodSgCluster *cluster, const char *name, GError **error)
 {
   g_autoptr (PodTopologyDraft) draft = pod_draft_new (name, "h100", POD_FABRIC_GRAPH);
   Drawing drawing = { .xml = xml, .cluster = cluster, .draft = draft };
   bool is_tree = strcmp (cluster->shape, "FAT_TREE") == 0;
 
   pod_draft_note (draft, NO_CHIP, "h100");
-  pod_draft_note (draft, "the ways through the %s are the cheapest ones here, which may choose other "
-                         "equal cables than SimGrid's routing does",
+  pod_draft_note (draft,
+                  "the ways through the %s are the cheapest ones here, which may choose other "
+                  "equal cables than SimGrid's routing does",
                   is_tree ? "fat tree" : "dragonfly");
   if (is_tree ? !draw_fat_tree (&drawing, error) : !draw_dragonfly (&drawing, error))
     return NULL;
@@ -455,7 +462,7 @@ make_graph (const PodXml *xml, const SgCluster *cluster, const char *name, GErro
 }
 
 PodTopology *
-pod_sg_cluster_machine (const PodXml *xml, const SgCluster *cluster, const char *name,
+pod_sg_cluster_machine (const PodXml *xml, const PodSgCluster *cluster, const char *name,
                         GError **error)
 {
   if (strcmp (cluster->shape, "FLAT") == 0)
@@ -470,13 +477,15 @@ pod_sg_cluster_machine (const PodXml *xml, const SgCluster *cluster, const char 
   return NULL;
 }
 
-/* -- flat, among other zones --------------------------------------------------------------------- */
+/* -- flat, among other zones ---------------------------------------------------------------------
+ */
 
 /* All traffic of a cluster crosses its backbone once, in one direction, from the entry to the exit:
- * from host to host, from a host to the router, and from the router to a host. What joins the router
- * to both has the backbone's rate, so that it never is the bottleneck. */
+ * from host to host, from a host to the router, and from the router to a host. What joins the
+ * router to both has the backbone's rate, so that it never is the bottleneck. */
 bool
-pod_sg_cluster_open (SgPlatform *platform, SgZone *zone, const SgWire *backbone, GError **error)
+pod_sg_cluster_open (PodSgPlatform *platform, PodSgZone *zone, const PodSgWire *backbone,
+                     GError **error)
 {
   zone->entry = zone->exit = zone->router->vertex;
   zone->has_backbone = backbone != NULL;
@@ -494,16 +503,15 @@ pod_sg_cluster_open (SgPlatform *platform, SgZone *zone, const SgWire *backbone,
           && pod_sg_wire (platform, way_in, zone->router->vertex, zone->entry,
                           backbone->bytes_per_s, 0, POD_DRAFT_SIMPLEX, true, &zone->way_in, error)
           && pod_sg_wire (platform, way_out, zone->exit, zone->router->vertex,
-                          backbone->bytes_per_s, 0, POD_DRAFT_SIMPLEX, true, &zone->way_out,
-                          error))
+                          backbone->bytes_per_s, 0, POD_DRAFT_SIMPLEX, true, &zone->way_out, error))
          || pod_sg_at (platform->xml, zone->node, error);
 }
 
-/* A link that both ways share, before a backbone: its traffic leaves for the entry and comes from the
- * exit, at its own rate. */
+/* A link that both ways share, before a backbone: its traffic leaves for the entry and comes from
+ * the exit, at its own rate. */
 static bool
-add_shared (SgPlatform *platform, SgZone *zone, SgPoint *host, PodDraftVertex port,
-            const SgWire *wire, GError **error)
+add_shared (PodSgPlatform *platform, PodSgZone *zone, PodSgPoint *host, PodDraftVertex port,
+            const PodSgWire *wire, GError **error)
 {
   g_autofree char *name = g_strdup_printf ("port of %s", host->id);
   g_autofree char *up_name = g_strdup_printf ("%s out", wire->name);
@@ -534,8 +542,8 @@ add_shared (SgPlatform *platform, SgZone *zone, SgPoint *host, PodDraftVertex po
 }
 
 static bool
-add_pair (SgPlatform *platform, SgZone *zone, SgPoint *host, PodDraftVertex port, const SgWire *up,
-          const SgWire *down, GError **error)
+add_pair (PodSgPlatform *platform, PodSgZone *zone, PodSgPoint *host, PodDraftVertex port,
+          const PodSgWire *up, const PodSgWire *down, GError **error)
 {
   uint32_t link = 0;
 
@@ -543,16 +551,16 @@ add_pair (SgPlatform *platform, SgZone *zone, SgPoint *host, PodDraftVertex port
                     POD_DRAFT_SIMPLEX, false, &link, error))
     return false;
   host->up[host->n_up++] = link;
-  if (!pod_sg_wire (platform, down->name, zone->exit, port, down->bytes_per_s,
-                    down->latency_s, POD_DRAFT_SIMPLEX, false, &link, error))
+  if (!pod_sg_wire (platform, down->name, zone->exit, port, down->bytes_per_s, down->latency_s,
+                    POD_DRAFT_SIMPLEX, false, &link, error))
     return false;
   host->down[host->n_down++] = link;
   return true;
 }
 
 bool
-pod_sg_cluster_add (SgPlatform *platform, SgZone *zone, SgPoint *host, const SgWire *up,
-                    const SgWire *down, bool is_one, const SgWire *limiter, GError **error)
+pod_sg_cluster_add (PodSgPlatform *platform, PodSgZone *zone, PodSgPoint *host, const PodSgWire *up,
+                    const PodSgWire *down, bool is_one, const PodSgWire *limiter, GError **error)
 {
   PodDraftVertex port = host->vertex;
   uint32_t limit = 0;

@@ -3,22 +3,34 @@
 
 /* SimGrid's links have no ends: routes are lists of them. Here they get some. Each link has two
  * sides; a route says that its first point is at a side of its first link, that the other side of
- * that is a side of the next, and so on, and a union-find gathers what is one place. A link for which
- * this does not come out (three hosts on it, say) is a bus: a switch to enter, one to leave, and the
- * link between them, so that all its traffic shares it whichever way it goes. */
+ * that is a side of the next, and so on, and a union-find gathers what is one place. A link for
+ * which this does not come out (three hosts on it, say) is a bus: a switch to enter, one to leave,
+ * and the link between them, so that all its traffic shares it whichever way it goes. */
 
 #define NOWHERE UINT_MAX
 
 typedef struct
 {
-  SgPlatform *platform;
+  PodSgPlatform *platform;
   unsigned *parent;
   unsigned *size;
-  SgPoint **point; /* (nullable) of each root: the point that is there */
+  PodSgPoint **point; /* (nullable) of each root: the point that is there */
   unsigned n_places;
   PodDraftVertex *vertex; /* of each root */
   bool *has_vertex;
 } Layout;
+
+static void
+layout_clear (Layout *layout)
+{
+  g_free (layout->parent);
+  g_free (layout->size);
+  g_free (layout->point);
+  g_free (layout->vertex);
+  g_free (layout->has_vertex);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Layout, layout_clear)
 
 static unsigned
 find (Layout *layout, unsigned place)
@@ -67,13 +79,13 @@ reset (Layout *layout)
     }
 }
 
-/* The side at which a route that is at @at enters the link: 0, 1, or 2 for none. @to: where the route
- * ends, when this is its last link. */
+/* The side at which a route that is at @at enters the link: 0, 1, or 2 for none. @to: where the
+ * route ends, when this is its last link. */
 static unsigned
-choose_side (Layout *layout, const SgStep *step, unsigned at, const SgPoint *to)
+choose_side (Layout *layout, const PodSgStep *step, unsigned at, const PodSgPoint *to)
 {
-  const SgLink *link = step->link;
-  bool is_free = link->policy != SG_SPLITDUPLEX;
+  const PodSgLink *link = step->link;
+  bool is_free = link->policy != POD_SG_SPLITDUPLEX;
   unsigned best = 2;
 
   for (unsigned side = 0; side < 2; side++)
@@ -95,23 +107,22 @@ choose_side (Layout *layout, const SgStep *step, unsigned at, const SgPoint *to)
 }
 
 /* Follows a route. Returns: the link that must become a bus, NULL when all fits */
-static SgLink *
-walk (Layout *layout, SgPath *path)
+static PodSgLink *
+walk (Layout *layout, PodSgPath *path)
 {
   unsigned at = path->from->place;
-  SgLink *last = NULL;
+  PodSgLink *last = NULL;
 
   for (unsigned i = 0; i < path->steps->len; i++)
     {
-      SgStep *step = &g_array_index (path->steps, SgStep, i);
+      PodSgStep *step = &g_array_index (path->steps, PodSgStep, i);
       last = step->link;
       if (step->link->is_bus)
         {
           at = NOWHERE;
           continue;
         }
-      unsigned side
-          = choose_side (layout, step, at, i + 1 == path->steps->len ? path->to : NULL);
+      unsigned side = choose_side (layout, step, at, i + 1 == path->steps->len ? path->to : NULL);
       if (side == 2)
         return step->link;
       if (at != NOWHERE)
@@ -131,12 +142,12 @@ walk (Layout *layout, SgPath *path)
 static bool
 attempt (Layout *layout)
 {
-  const SgPlatform *platform = layout->platform;
+  const PodSgPlatform *platform = layout->platform;
 
   reset (layout);
   for (unsigned i = 0; i < platform->paths->len; i++)
     {
-      SgLink *link = walk (layout, g_ptr_array_index (platform->paths, i));
+      PodSgLink *link = walk (layout, g_ptr_array_index (platform->paths, i));
       if (link == NULL)
         continue;
       link->is_bus = true;
@@ -144,7 +155,7 @@ attempt (Layout *layout)
     }
   for (unsigned i = 0; i < platform->links->len; i++)
     {
-      SgLink *link = g_ptr_array_index (platform->links, i);
+      PodSgLink *link = g_ptr_array_index (platform->links, i);
       if (!link->is_used || link->is_bus
           || find (layout, link->side[0]) != find (layout, link->side[1]))
         continue;
@@ -154,11 +165,13 @@ attempt (Layout *layout)
   return true;
 }
 
-/* -- wires --------------------------------------------------------------------------------------- */
+/* -- wires ---------------------------------------------------------------------------------------
+ */
 
 /* The switch or host at a place. */
 static bool
-vertex_at (Layout *layout, unsigned place, const SgLink *link, PodDraftVertex *out, GError **error)
+vertex_at (Layout *layout, unsigned place, const PodSgLink *link, PodDraftVertex *out,
+           GError **error)
 {
   unsigned root = find (layout, place);
 
@@ -176,7 +189,7 @@ vertex_at (Layout *layout, unsigned place, const SgLink *link, PodDraftVertex *o
 }
 
 static bool
-make_wire (Layout *layout, SgLink *link, GError **error)
+make_wire (Layout *layout, PodSgLink *link, GError **error)
 {
   PodDraftVertex from = 0;
   PodDraftVertex to = 0;
@@ -185,22 +198,22 @@ make_wire (Layout *layout, SgLink *link, GError **error)
       || !vertex_at (layout, link->side[1], link, &to, error))
     return false;
   return pod_sg_wire (layout->platform, link->id, from, to, link->bytes_per_s, link->latency_s,
-                      link->policy == SG_SHARED ? POD_DRAFT_HALF : POD_DRAFT_FULL, false,
+                      link->policy == POD_SG_SHARED ? POD_DRAFT_HALF : POD_DRAFT_FULL, false,
                       &link->wire, error)
          || pod_sg_at (layout->platform->xml, link->node, error);
 }
 
 /* SHARED: one bus for both directions; SPLITDUPLEX: one for each. */
 static unsigned
-bus_of (const SgStep *step, bool is_back)
+bus_of (const PodSgStep *step, bool is_back)
 {
-  return step->link->policy == SG_SPLITDUPLEX && step->is_down != is_back ? 1 : 0;
+  return step->link->policy == POD_SG_SPLITDUPLEX && step->is_down != is_back ? 1 : 0;
 }
 
 static bool
-make_bus (Layout *layout, SgLink *link, unsigned which, GError **error)
+make_bus (Layout *layout, PodSgLink *link, unsigned which, GError **error)
 {
-  const char *direction = link->policy == SG_SHARED ? "" : which == 0 ? "_UP" : "_DOWN";
+  const char *direction = link->policy == POD_SG_SHARED ? "" : which == 0 ? "_UP" : "_DOWN";
   g_autofree char *name = g_strconcat (link->id, direction, NULL);
   g_autofree char *in = g_strconcat (name, " in", NULL);
   g_autofree char *out = g_strconcat (name, " out", NULL);
@@ -219,8 +232,8 @@ make_bus (Layout *layout, SgLink *link, unsigned which, GError **error)
 
 /* From a bus or to one, at the bus's rate, so that it never is the bottleneck. */
 static bool
-feed (Layout *layout, PodDraftVertex from, PodDraftVertex to, const SgLink *bus, GHashTable *feeders,
-      GArray *wires, GError **error)
+feed (Layout *layout, PodDraftVertex from, PodDraftVertex to, const PodSgLink *bus,
+      GHashTable *feeders, GArray *wires, GError **error)
 {
   g_autofree char *name = g_strdup_printf ("feeder %u-%u", from, to);
   void *known = g_hash_table_lookup (feeders, name);
@@ -241,17 +254,18 @@ feed (Layout *layout, PodDraftVertex from, PodDraftVertex to, const SgLink *bus,
 
 /* The draft's links of a path, forwards or backwards. */
 static bool
-list_wires (Layout *layout, const SgPath *path, bool is_back, GHashTable *feeders, GError **error)
+list_wires (Layout *layout, const PodSgPath *path, bool is_back, GHashTable *feeders,
+            GError **error)
 {
   GArray *wires = is_back ? path->wires_back : path->wires;
   PodDraftVertex at = (is_back ? path->to : path->from)->vertex;
-  const SgLink *bus = NULL; /* that it comes from */
+  const PodSgLink *bus = NULL; /* that it comes from */
 
   for (unsigned i = 0; i < path->steps->len; i++)
     {
-      const SgStep *step
-          = &g_array_index (path->steps, SgStep, is_back ? path->steps->len - 1 - i : i);
-      SgLink *link = step->link;
+      const PodSgStep *step
+          = &g_array_index (path->steps, PodSgStep, is_back ? path->steps->len - 1 - i : i);
+      PodSgLink *link = step->link;
       unsigned entry_side = step->is_reverse != is_back ? 1 : 0;
       unsigned which = bus_of (step, is_back);
       PodDraftVertex entry = 0;
@@ -266,7 +280,7 @@ list_wires (Layout *layout, const SgPath *path, bool is_back, GHashTable *feeder
       else if (!vertex_at (layout, link->side[entry_side], link, &entry, error)
                || !vertex_at (layout, link->side[1 - entry_side], link, &exit, error))
         return false;
-      const SgLink *rate = link->is_bus ? link : bus;
+      const PodSgLink *rate = link->is_bus ? link : bus;
       if (at != entry && !feed (layout, at, entry, rate, feeders, wires, error))
         return false;
       g_array_append_val (wires, *(link->is_bus ? &link->bus[which] : &link->wire));
@@ -280,19 +294,18 @@ list_wires (Layout *layout, const SgPath *path, bool is_back, GHashTable *feeder
 static bool
 make_wires (Layout *layout, GError **error)
 {
-  const SgPlatform *platform = layout->platform;
-  g_autoptr (GHashTable) feeders
-      = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  const PodSgPlatform *platform = layout->platform;
+  g_autoptr (GHashTable) feeders = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
 
   for (unsigned i = 0; i < platform->links->len; i++)
     {
-      SgLink *link = g_ptr_array_index (platform->links, i);
+      PodSgLink *link = g_ptr_array_index (platform->links, i);
       if (link->is_used && !link->is_bus && !make_wire (layout, link, error))
         return false;
     }
   for (unsigned i = 0; i < platform->paths->len; i++)
     {
-      const SgPath *path = g_ptr_array_index (platform->paths, i);
+      const PodSgPath *path = g_ptr_array_index (platform->paths, i);
       if (!list_wires (layout, path, false, feeders, error)
           || (path->is_symmetrical && !list_wires (layout, path, true, feeders, error)))
         return false;
@@ -301,34 +314,35 @@ make_wires (Layout *layout, GError **error)
 }
 
 static bool
-check_policies (const SgPlatform *platform, GError **error)
+check_policies (const PodSgPlatform *platform, GError **error)
 {
   for (unsigned i = 0; i < platform->links->len; i++)
     {
-      const SgLink *link = g_ptr_array_index (platform->links, i);
-      if (link->is_used && link->policy == SG_FATPIPE)
-        return pod_xml_error (platform->xml, link->node, error,
-                              "a FATPIPE link gives each flow its whole rate: there is no such wire");
+      const PodSgLink *link = g_ptr_array_index (platform->links, i);
+      if (link->is_used && link->policy == POD_SG_FATPIPE)
+        return pod_xml_error (
+            platform->xml, link->node, error,
+            "a FATPIPE link gives each flow its whole rate: there is no such wire");
     }
   return true;
 }
 
 bool
-pod_sg_layout (SgPlatform *platform, GError **error)
+pod_sg_layout (PodSgPlatform *platform, GError **error)
 {
-  Layout layout = { .platform = platform };
+  g_auto (Layout) layout = { .platform = platform };
 
   if (!check_policies (platform, error))
     return false;
   layout.n_places = platform->points->len + 2 * platform->links->len;
-  g_autofree unsigned *parent = layout.parent = g_new0 (unsigned, layout.n_places);
-  g_autofree unsigned *size = layout.size = g_new0 (unsigned, layout.n_places);
-  g_autofree SgPoint **point = layout.point = g_new0 (SgPoint *, layout.n_places);
-  g_autofree PodDraftVertex *vertex = layout.vertex = g_new0 (PodDraftVertex, layout.n_places);
-  g_autofree bool *has_vertex = layout.has_vertex = g_new0 (bool, layout.n_places);
+  layout.parent = g_new0 (unsigned, layout.n_places);
+  layout.size = g_new0 (unsigned, layout.n_places);
+  layout.point = g_new0 (PodSgPoint *, layout.n_places);
+  layout.vertex = g_new0 (PodDraftVertex, layout.n_places);
+  layout.has_vertex = g_new0 (bool, layout.n_places);
   for (unsigned i = 0; i < platform->links->len; i++)
     {
-      SgLink *link = g_ptr_array_index (platform->links, i);
+      PodSgLink *link = g_ptr_array_index (platform->links, i);
       link->side[0] = platform->points->len + 2 * i;
       link->side[1] = link->side[0] + 1;
     }

@@ -11,12 +11,13 @@ enum
   MAX_ROUTE_LINKS = 1 << 20, /* of all routes that must be given */
 };
 
-/* -- the file's routes --------------------------------------------------------------------------- */
+/* -- the file's routes ---------------------------------------------------------------------------
+ */
 
 /* A path as a zone goes it. */
 typedef struct
 {
-  const SgPath *path; /* NULL: none */
+  const PodSgPath *path; /* NULL: none */
   bool is_back;
 } Leg;
 
@@ -27,10 +28,10 @@ pair_key (unsigned from, unsigned to)
 }
 
 static Leg
-find_leg (const SgZone *zone, unsigned from, unsigned to)
+find_leg (const PodSgZone *zone, unsigned from, unsigned to)
 {
   uint64_t key = pair_key (from, to);
-  const SgPath *path = g_hash_table_lookup (zone->paths, &key);
+  const PodSgPath *path = g_hash_table_lookup (zone->paths, &key);
 
   if (path != NULL)
     return (Leg){ path, false };
@@ -39,26 +40,27 @@ find_leg (const SgZone *zone, unsigned from, unsigned to)
   return (Leg){ path != NULL && path->is_symmetrical ? path : NULL, true };
 }
 
-/* Floyd and Warshall with the number of links as cost, in SimGrid's order, so that ties fall alike. */
+/* Floyd and Warshall with the number of links as cost, in SimGrid's order, so that ties fall alike.
+ */
 static bool
-find_shortest (const SgPlatform *platform, SgZone *zone, GError **error)
+find_shortest (const PodSgPlatform *platform, PodSgZone *zone, GError **error)
 {
   unsigned n = zone->members->len;
 
-  if (zone->routing != SG_ROUTING_SHORTEST || n == 0)
+  if (zone->routing != POD_SG_ROUTING_SHORTEST || n == 0)
     return true;
   if (n > MAX_MEMBERS)
     return pod_xml_error (platform->xml, zone->node, error,
                           "%u members of a zone with shortest paths, more than %d", n, MAX_MEMBERS);
   zone->costs = g_new (uint64_t, (size_t) n * n);
-  zone->before = g_new0 (unsigned, (size_t) n * n);
+  zone->before = g_new0 (unsigned, (size_t) n *n);
   for (unsigned from = 0; from < n; from++)
     for (unsigned to = 0; to < n; to++)
       {
         Leg leg = find_leg (zone, from, to);
-        zone->costs[(size_t) from * n + to] = from == to          ? 0
+        zone->costs[(size_t) from * n + to] = from == to         ? 0
                                               : leg.path != NULL ? leg.path->steps->len
-                                                                  : UINT32_MAX;
+                                                                 : UINT32_MAX;
         zone->before[(size_t) from * n + to] = from;
       }
   for (unsigned over = 0; over < n; over++)
@@ -77,7 +79,7 @@ find_shortest (const SgPlatform *platform, SgZone *zone, GError **error)
 
 /* The legs from member to member of a zone, in order; false when there are none. */
 static bool
-list_legs (const SgZone *zone, unsigned from, unsigned to, GArray *legs)
+list_legs (const PodSgZone *zone, unsigned from, unsigned to, GArray *legs)
 {
   unsigned n = zone->members->len;
 
@@ -100,20 +102,20 @@ list_legs (const SgZone *zone, unsigned from, unsigned to, GArray *legs)
 
 /* Where @point is in @zone: itself, or the zone of it that is a member. */
 static unsigned
-member_of (const SgZone *zone, const SgPoint *point)
+member_of (const PodSgZone *zone, const PodSgPoint *point)
 {
   const char *id = point->id;
 
-  for (const SgZone *at = point->zone; at != zone; at = at->parent)
+  for (const PodSgZone *at = point->zone; at != zone; at = at->parent)
     id = at->id;
   return GPOINTER_TO_UINT (g_hash_table_lookup (zone->positions, id)) - 1;
 }
 
-static const SgZone *
-common_zone (const SgPoint *a, const SgPoint *b)
+static const PodSgZone *
+common_zone (const PodSgPoint *a, const PodSgPoint *b)
 {
-  const SgZone *left = a->zone;
-  const SgZone *right = b->zone;
+  const PodSgZone *left = a->zone;
+  const PodSgZone *right = b->zone;
 
   while (left != right)
     if (left->depth >= right->depth)
@@ -124,7 +126,7 @@ common_zone (const SgPoint *a, const SgPoint *b)
 }
 
 static void
-append_cluster (const SgZone *zone, const SgPoint *from, const SgPoint *to, GArray *wires)
+append_cluster (const PodSgZone *zone, const PodSgPoint *from, const PodSgPoint *to, GArray *wires)
 {
   if (from->n_up > 0)
     g_array_append_vals (wires, from->up, from->n_up);
@@ -140,15 +142,15 @@ append_cluster (const SgZone *zone, const SgPoint *from, const SgPoint *to, GArr
 
 /* Appends the draft's links of the file's route; false when it has none. */
 static bool
-append_route (const SgPoint *from, const SgPoint *to, unsigned depth, GArray *wires)
+append_route (const PodSgPoint *from, const PodSgPoint *to, unsigned depth, GArray *wires)
 {
   g_autoptr (GArray) legs = g_array_new (FALSE, FALSE, sizeof (Leg));
-  const SgPoint *at = from;
+  const PodSgPoint *at = from;
 
   if (from == to)
     return true;
-  const SgZone *zone = common_zone (from, to);
-  if (zone->routing == SG_ROUTING_CLUSTER)
+  const PodSgZone *zone = common_zone (from, to);
+  if (zone->routing == POD_SG_ROUTING_CLUSTER)
     {
       append_cluster (zone, from, to, wires);
       return true;
@@ -158,7 +160,7 @@ append_route (const SgPoint *from, const SgPoint *to, unsigned depth, GArray *wi
   for (unsigned i = 0; i < legs->len; i++)
     {
       const Leg *leg = &g_array_index (legs, Leg, i);
-      const SgPath *path = leg->path;
+      const PodSgPath *path = leg->path;
       const GArray *links = leg->is_back ? path->wires_back : path->wires;
       if (!append_route (at, leg->is_back ? path->to : path->from, depth + 1, wires))
         return false;
@@ -168,11 +170,12 @@ append_route (const SgPoint *from, const SgPoint *to, unsigned depth, GArray *wi
   return append_route (at, to, depth + 1, wires);
 }
 
-/* -- comparing ------------------------------------------------------------------------------------ */
+/* -- comparing ------------------------------------------------------------------------------------
+ */
 
 typedef struct
 {
-  SgPlatform *platform;
+  PodSgPlatform *platform;
   const PodTopology *topology;
   GArray *wire_of; /* (element-type uint32_t) draft link of each link of the machine */
   GArray *expected;
@@ -210,7 +213,7 @@ are_alike (const Comparison *c)
 
 /* What the file and the machine say of a pair. */
 static bool
-is_pair_alike (Comparison *c, const SgPoint *from, const SgPoint *to, bool *out_is_missing)
+is_pair_alike (Comparison *c, const PodSgPoint *from, const PodSgPoint *to, bool *out_is_missing)
 {
   g_autoptr (GArray) links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
 
@@ -221,14 +224,14 @@ is_pair_alike (Comparison *c, const SgPoint *from, const SgPoint *to, bool *out_
     return false;
   if (pod_topology_route (c->topology, from->device, to->device, links))
     for (unsigned i = 0; i < links->len; i++)
-      g_array_append_val (
-          c->taken, g_array_index (c->wire_of, uint32_t, g_array_index (links, uint32_t, i)));
+      g_array_append_val (c->taken,
+                          g_array_index (c->wire_of, uint32_t, g_array_index (links, uint32_t, i)));
   return are_alike (c);
 }
 
 /* Gives the draft the route where the machine takes another. */
 static bool
-compare_pair (Comparison *c, const SgPoint *from, const SgPoint *to, GError **error)
+compare_pair (Comparison *c, const PodSgPoint *from, const PodSgPoint *to, GError **error)
 {
   bool is_missing = false;
   bool is_alike = is_pair_alike (c, from, to, &is_missing);
@@ -247,8 +250,8 @@ compare_pair (Comparison *c, const SgPoint *from, const SgPoint *to, GError **er
     }
   c->n_given++;
   return pod_draft_add_route (c->platform->draft, from->vertex, to->vertex,
-                              (const uint32_t *) (const void *) c->expected->data,
-                              c->expected->len, error);
+                              (const uint32_t *) (const void *) c->expected->data, c->expected->len,
+                              error);
 }
 
 /* Whether all pairs are alike. The hosts of a cluster leave it by one link each and go on alike, so
@@ -256,15 +259,15 @@ compare_pair (Comparison *c, const SgPoint *from, const SgPoint *to, GError **er
 static bool
 are_all_alike (Comparison *c, const GPtrArray *hosts)
 {
-  const SgZone *zone = NULL;
+  const PodSgZone *zone = NULL;
   unsigned n_alike = 0;
 
   for (unsigned i = 0; i < hosts->len; i++)
     {
-      const SgPoint *from = g_ptr_array_index (hosts, i);
+      const PodSgPoint *from = g_ptr_array_index (hosts, i);
       n_alike = from->zone == zone ? n_alike + 1 : 0;
       zone = from->zone;
-      if (zone->routing == SG_ROUTING_CLUSTER && n_alike >= 2)
+      if (zone->routing == POD_SG_ROUTING_CLUSTER && n_alike >= 2)
         continue;
       for (unsigned j = 0; j < hosts->len; j++)
         {
@@ -283,7 +286,7 @@ compare_all (Comparison *c, GError **error)
 
   for (unsigned i = 0; i < c->platform->points->len; i++)
     {
-      SgPoint *point = g_ptr_array_index (c->platform->points, i);
+      PodSgPoint *point = g_ptr_array_index (c->platform->points, i);
       if (point->is_host)
         g_ptr_array_add (hosts, point);
     }
@@ -305,7 +308,7 @@ compare_all (Comparison *c, GError **error)
 }
 
 PodTopology *
-pod_sg_build (SgPlatform *platform, GError **error)
+pod_sg_build (PodSgPlatform *platform, GError **error)
 {
   g_autoptr (PodTopology) topology = NULL;
   g_autoptr (GArray) wire_of = g_array_new (FALSE, FALSE, sizeof (uint32_t));
@@ -333,10 +336,11 @@ pod_sg_build (SgPlatform *platform, GError **error)
   if (!compare_all (&c, error))
     return NULL;
   if (c.n_missing > 0)
-    pod_draft_note (platform->draft,
-                    "%u pairs of hosts have no route in the file: the cheapest way, if there is one, "
-                    "is taken",
-                    c.n_missing);
+    pod_draft_note (
+        platform->draft,
+        "%u pairs of hosts have no route in the file: the cheapest way, if there is one, "
+        "is taken",
+        c.n_missing);
   if (c.n_given == 0 && c.n_missing == 0)
     return g_steal_pointer (&topology);
   return pod_draft_build (platform->draft, error);

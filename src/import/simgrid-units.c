@@ -76,8 +76,8 @@ pod_sg_time (const PodXml *xml, xmlNodePtr node, const char *name, double *out, 
     const char *unit;
     double seconds;
   } units[] = {
-    { "", 1 },    { "s", 1 },      { "ms", 1e-3 },  { "us", 1e-6 },    { "ns", 1e-9 },
-    { "ps", 1e-12 }, { "m", 60 }, { "h", 3600 }, { "d", 86400 }, { "w", 604800 },
+    { "", 1 },       { "s", 1 },  { "ms", 1e-3 }, { "us", 1e-6 }, { "ns", 1e-9 },
+    { "ps", 1e-12 }, { "m", 60 }, { "h", 3600 },  { "d", 86400 }, { "w", 604800 },
   };
   g_autofree char *text = pod_xml_attr (node, name);
   double number = 0;
@@ -96,17 +96,18 @@ pod_sg_time (const PodXml *xml, xmlNodePtr node, const char *name, double *out, 
 }
 
 bool
-pod_sg_policy (const PodXml *xml, xmlNodePtr node, const char *name, SgPolicy *out, GError **error)
+pod_sg_policy (const PodXml *xml, xmlNodePtr node, const char *name, PodSgPolicy *out,
+               GError **error)
 {
   static const struct
   {
     const char *text;
-    SgPolicy policy;
+    PodSgPolicy policy;
   } policies[] = {
-    { "SHARED", SG_SHARED },
-    { "SPLITDUPLEX", SG_SPLITDUPLEX },
-    { "FULLDUPLEX", SG_SPLITDUPLEX },
-    { "FATPIPE", SG_FATPIPE },
+    { "SHARED", POD_SG_SHARED },
+    { "SPLITDUPLEX", POD_SG_SPLITDUPLEX },
+    { "FULLDUPLEX", POD_SG_SPLITDUPLEX },
+    { "FATPIPE", POD_SG_FATPIPE },
   };
   g_autofree char *text = pod_xml_attr (node, name);
 

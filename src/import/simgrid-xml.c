@@ -5,12 +5,13 @@
 #include "base/error.h"
 #include "import/simgrid-private.h"
 
-/* -- the platform's parts ------------------------------------------------------------------------ */
+/* -- the platform's parts ------------------------------------------------------------------------
+ */
 
 static void
 zone_free (void *data)
 {
-  SgZone *zone = data;
+  PodSgZone *zone = data;
 
   g_free (zone->id);
   g_ptr_array_unref (zone->members);
@@ -24,21 +25,21 @@ zone_free (void *data)
 static void
 point_free (void *data)
 {
-  g_free (((SgPoint *) data)->id);
+  g_free (((PodSgPoint *) data)->id);
   g_free (data);
 }
 
 static void
 link_free (void *data)
 {
-  g_free (((SgLink *) data)->id);
+  g_free (((PodSgLink *) data)->id);
   g_free (data);
 }
 
 static void
 path_free (void *data)
 {
-  SgPath *path = data;
+  PodSgPath *path = data;
 
   g_array_unref (path->steps);
   g_array_unref (path->wires);
@@ -47,9 +48,9 @@ path_free (void *data)
 }
 
 static void
-platform_init (SgPlatform *platform, const PodXml *xml, const char *name)
+platform_init (PodSgPlatform *platform, const PodXml *xml, const char *name)
 {
-  *platform = (SgPlatform){
+  *platform = (PodSgPlatform){
     .xml = xml,
     .draft = pod_draft_new (name, "h100", POD_FABRIC_GRAPH),
     .name = g_strdup (name),
@@ -67,7 +68,7 @@ platform_init (SgPlatform *platform, const PodXml *xml, const char *name)
 }
 
 static void
-platform_clear (SgPlatform *platform)
+platform_clear (PodSgPlatform *platform)
 {
   pod_draft_free (platform->draft);
   g_free (platform->name);
@@ -83,7 +84,7 @@ platform_clear (SgPlatform *platform)
   g_array_unref (platform->is_full);
 }
 
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (SgPlatform, platform_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodSgPlatform, platform_clear)
 
 bool
 pod_sg_at (const PodXml *xml, xmlNodePtr node, GError **error)
@@ -94,7 +95,7 @@ pod_sg_at (const PodXml *xml, xmlNodePtr node, GError **error)
 }
 
 bool
-pod_sg_wire (SgPlatform *platform, const char *name, PodDraftVertex from, PodDraftVertex to,
+pod_sg_wire (PodSgPlatform *platform, const char *name, PodDraftVertex from, PodDraftVertex to,
              double bytes_per_s, double latency_s, PodDraftDuplex duplex, bool is_feeder,
              uint32_t *out, GError **error)
 {
@@ -120,8 +121,8 @@ pod_sg_wire (SgPlatform *platform, const char *name, PodDraftVertex from, PodDra
 }
 
 /* Returns: (transfer full) (nullable) NULL with an error when it is absent or empty */
-static char *
-need_attr (const SgPlatform *platform, xmlNodePtr node, const char *name, GError **error)
+char *
+pod_sg_need_attr (const PodSgPlatform *platform, xmlNodePtr node, const char *name, GError **error)
 {
   g_autofree char *text = pod_xml_attr (node, name);
 
@@ -132,8 +133,8 @@ need_attr (const SgPlatform *platform, xmlNodePtr node, const char *name, GError
   return NULL;
 }
 
-static bool
-is_element (xmlNodePtr node, const char *name)
+bool
+pod_sg_is (xmlNodePtr node, const char *name)
 {
   return strcmp ((const char *) node->name, name) == 0;
 }
@@ -141,12 +142,12 @@ is_element (xmlNodePtr node, const char *name)
 static bool
 is_zone (xmlNodePtr node)
 {
-  return is_element (node, "zone") || is_element (node, "AS");
+  return pod_sg_is (node, "zone") || pod_sg_is (node, "AS");
 }
 
 /* Names of a zone's members are unique in it, ids of zones and of points in the platform. */
 static bool
-add_member (SgPlatform *platform, SgZone *zone, xmlNodePtr node, char *id, GError **error)
+add_member (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, char *id, GError **error)
 {
   if (g_hash_table_contains (zone->positions, id))
     return pod_xml_error (platform->xml, node, error, "the id '%s' stands twice in zone '%s'", id,
@@ -156,16 +157,17 @@ add_member (SgPlatform *platform, SgZone *zone, xmlNodePtr node, char *id, GErro
   return true;
 }
 
-static SgZone *
-add_zone (SgPlatform *platform, SgZone *parent, xmlNodePtr node, SgRouting routing, GError **error)
+static PodSgZone *
+add_zone (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, PodSgRouting routing,
+          GError **error)
 {
-  g_autofree char *id = need_attr (platform, node, "id", error);
+  g_autofree char *id = pod_sg_need_attr (platform, node, "id", error);
 
   if (id == NULL)
     return NULL;
   if (g_hash_table_contains (platform->zone_by_id, id))
     return pod_xml_error (platform->xml, node, error, "the zone id '%s' stands twice", id), NULL;
-  SgZone *zone = g_new0 (SgZone, 1);
+  PodSgZone *zone = g_new0 (PodSgZone, 1);
   g_ptr_array_add (platform->zones, zone);
   zone->id = g_steal_pointer (&id);
   zone->node = node;
@@ -179,13 +181,13 @@ add_zone (SgPlatform *platform, SgZone *parent, xmlNodePtr node, SgRouting routi
   return parent == NULL || add_member (platform, parent, node, zone->id, error) ? zone : NULL;
 }
 
-static SgPoint *
-add_point (SgPlatform *platform, SgZone *zone, xmlNodePtr node, const char *id, bool is_host,
+static PodSgPoint *
+add_point (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, const char *id, bool is_host,
            GError **error)
 {
   if (g_hash_table_contains (platform->point_by_id, id))
     return pod_xml_error (platform->xml, node, error, "the id '%s' stands twice", id), NULL;
-  SgPoint *point = g_new0 (SgPoint, 1);
+  PodSgPoint *point = g_new0 (PodSgPoint, 1);
   point->id = g_strdup (id);
   point->zone = zone;
   point->is_host = is_host;
@@ -200,18 +202,37 @@ add_point (SgPlatform *platform, SgZone *zone, xmlNodePtr node, const char *id, 
   return add_member (platform, zone, node, point->id, error) ? point : NULL;
 }
 
-/* -- elements, first pass: all but routes --------------------------------------------------------- */
+/* -- elements, first pass: all but routes ---------------------------------------------------------
+ */
+
+/* A network that changes as time goes by is not modelled. */
+static bool
+check_profiles (const PodSgPlatform *platform, xmlNodePtr node, GError **error)
+{
+  static const char *const names[] = { "bandwidth_file", "latency_file", "state_file" };
+
+  for (size_t i = 0; i < G_N_ELEMENTS (names); i++)
+    {
+      g_autofree char *file = pod_xml_attr (node, names[i]);
+      if (file != NULL && *file != '\0')
+        return pod_xml_error (platform->xml, node, error,
+                              "<link> %s: links that change in time are "
+                              "not modelled",
+                              names[i]);
+    }
+  return true;
+}
 
 static bool
-read_link (SgPlatform *platform, xmlNodePtr node, GError **error)
+read_link (PodSgPlatform *platform, xmlNodePtr node, GError **error)
 {
-  g_autofree char *id = need_attr (platform, node, "id", error);
+  g_autofree char *id = pod_sg_need_attr (platform, node, "id", error);
 
-  if (id == NULL)
+  if (id == NULL || !check_profiles (platform, node, error))
     return false;
   if (g_hash_table_contains (platform->link_by_id, id))
     return pod_xml_error (platform->xml, node, error, "the link id '%s' stands twice", id);
-  SgLink *link = g_new0 (SgLink, 1);
+  PodSgLink *link = g_new0 (PodSgLink, 1);
   g_ptr_array_add (platform->links, link);
   link->id = g_steal_pointer (&id);
   link->node = node;
@@ -223,15 +244,15 @@ read_link (SgPlatform *platform, xmlNodePtr node, GError **error)
 
 /* A <cluster> among other zones: hosts with a link each, a router, a backbone. */
 static bool
-fill_cluster (SgPlatform *platform, SgZone *zone, const SgCluster *cluster, GError **error)
+fill_cluster (PodSgPlatform *platform, PodSgZone *zone, const PodSgCluster *cluster, GError **error)
 {
   g_autofree char *router_id = pod_xml_attr (cluster->node, "router_id");
-  g_autofree char *name = router_id != NULL && *router_id != '\0'
-                              ? g_strdup (router_id)
-                              : g_strdup_printf ("%s%s_router%s", cluster->prefix, cluster->id,
-                                                 cluster->suffix);
+  g_autofree char *name
+      = router_id != NULL && *router_id != '\0'
+            ? g_strdup (router_id)
+            : g_strdup_printf ("%s%s_router%s", cluster->prefix, cluster->id, cluster->suffix);
   g_autofree char *backbone_name = g_strconcat (cluster->id, "_backbone", NULL);
-  SgWire backbone
+  PodSgWire backbone
       = { backbone_name, cluster->backbone_bytes_per_s, cluster->backbone_latency_s };
 
   zone->router = add_point (platform, zone, cluster->node, name, false, error);
@@ -241,18 +262,19 @@ fill_cluster (SgPlatform *platform, SgZone *zone, const SgCluster *cluster, GErr
   for (unsigned i = 0; i < cluster->radical->len; i++)
     {
       g_autofree char *id = pod_sg_cluster_host (cluster, i);
-      g_autofree char *up_name = g_strdup_printf (
-          "%s_link_%u%s", cluster->id, g_array_index (cluster->radical, unsigned, i),
-          cluster->policy == SG_SHARED ? "" : "_UP");
-      g_autofree char *down_name = g_strdup_printf (
-          "%s_link_%u_DOWN", cluster->id, g_array_index (cluster->radical, unsigned, i));
+      g_autofree char *up_name = g_strdup_printf ("%s_link_%u%s", cluster->id,
+                                                  g_array_index (cluster->radical, unsigned, i),
+                                                  cluster->policy == POD_SG_SHARED ? "" : "_UP");
+      g_autofree char *down_name = g_strdup_printf ("%s_link_%u_DOWN", cluster->id,
+                                                    g_array_index (cluster->radical, unsigned, i));
       g_autofree char *limit_name = g_strconcat (id, "_limiter", NULL);
-      SgWire up = { up_name, cluster->bytes_per_s, cluster->latency_s };
-      SgWire down = { down_name, cluster->bytes_per_s, cluster->latency_s };
-      SgWire limiter = { limit_name, cluster->limiter_bytes_per_s, 0 };
-      SgPoint *host = add_point (platform, zone, cluster->node, id, true, error);
+      PodSgWire up = { up_name, cluster->bytes_per_s, cluster->latency_s };
+      PodSgWire down = { down_name, cluster->bytes_per_s, cluster->latency_s };
+      PodSgWire limiter = { limit_name, cluster->limiter_bytes_per_s, 0 };
+      PodSgPoint *host = add_point (platform, zone, cluster->node, id, true, error);
       if (host == NULL
-          || !pod_sg_cluster_add (platform, zone, host, &up, &down, cluster->policy == SG_SHARED,
+          || !pod_sg_cluster_add (platform, zone, host, &up, &down,
+                                  cluster->policy == POD_SG_SHARED,
                                   limiter.bytes_per_s > 0 ? &limiter : NULL, error))
         return false;
     }
@@ -260,9 +282,9 @@ fill_cluster (SgPlatform *platform, SgZone *zone, const SgCluster *cluster, GErr
 }
 
 static bool
-read_cluster (SgPlatform *platform, SgZone *parent, xmlNodePtr node, GError **error)
+read_cluster (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, GError **error)
 {
-  g_auto (SgCluster) cluster = { 0 };
+  g_auto (PodSgCluster) cluster = { 0 };
 
   if (!pod_sg_cluster_read (platform->xml, node, &cluster, error))
     return false;
@@ -273,24 +295,24 @@ read_cluster (SgPlatform *platform, SgZone *parent, xmlNodePtr node, GError **er
                    platform->xml->file, xmlGetLineNo (node), cluster.shape);
       return false;
     }
-  SgZone *zone = add_zone (platform, parent, node, SG_ROUTING_CLUSTER, error);
+  PodSgZone *zone = add_zone (platform, parent, node, POD_SG_ROUTING_CLUSTER, error);
   return zone != NULL && fill_cluster (platform, zone, &cluster, error);
 }
 
 static bool
-read_routing (const SgPlatform *platform, xmlNodePtr node, SgRouting *out, GError **error)
+read_routing (const PodSgPlatform *platform, xmlNodePtr node, PodSgRouting *out, GError **error)
 {
   static const struct
   {
     const char *name;
-    SgRouting routing;
+    PodSgRouting routing;
   } routings[] = {
-    { "Full", SG_ROUTING_FULL },         { "Floyd", SG_ROUTING_SHORTEST },
-    { "Dijkstra", SG_ROUTING_SHORTEST }, { "DijkstraCache", SG_ROUTING_SHORTEST },
-    { "Cluster", SG_ROUTING_CLUSTER },   { "None", SG_ROUTING_NONE },
-    { "Vivaldi", SG_ROUTING_NONE },
+    { "Full", POD_SG_ROUTING_FULL },         { "Floyd", POD_SG_ROUTING_SHORTEST },
+    { "Dijkstra", POD_SG_ROUTING_SHORTEST }, { "DijkstraCache", POD_SG_ROUTING_SHORTEST },
+    { "Cluster", POD_SG_ROUTING_CLUSTER },   { "None", POD_SG_ROUTING_NONE },
+    { "Vivaldi", POD_SG_ROUTING_NONE },
   };
-  g_autofree char *text = need_attr (platform, node, "routing", error);
+  g_autofree char *text = pod_sg_need_attr (platform, node, "routing", error);
 
   if (text == NULL)
     return false;
@@ -310,31 +332,31 @@ read_routing (const SgPlatform *platform, xmlNodePtr node, SgRouting *out, GErro
 static bool
 is_left_to_later (xmlNodePtr node)
 {
-  static const char *const names[] = { "prop",     "route",     "zoneRoute", "ASroute",
-                                       "host_link", "backbone", "config",    "disk" };
+  static const char *const names[]
+      = { "prop", "route", "zoneRoute", "ASroute", "host_link", "backbone", "config", "disk" };
 
   for (size_t i = 0; i < G_N_ELEMENTS (names); i++)
-    if (is_element (node, names[i]))
+    if (pod_sg_is (node, names[i]))
       return true;
   return false;
 }
 
-static bool read_zone (SgPlatform *platform, SgZone *parent, xmlNodePtr node, GError **error);
+static bool read_zone (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, GError **error);
 
 static bool
-read_member (SgPlatform *platform, SgZone *zone, xmlNodePtr node, GError **error)
+read_member (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, GError **error)
 {
   if (is_zone (node))
     return read_zone (platform, zone, node, error);
-  if (is_element (node, "cluster"))
+  if (pod_sg_is (node, "cluster"))
     return read_cluster (platform, zone, node, error);
-  if (is_element (node, "link"))
+  if (pod_sg_is (node, "link"))
     return read_link (platform, node, error);
-  if (is_element (node, "host") || is_element (node, "router"))
+  if (pod_sg_is (node, "host") || pod_sg_is (node, "router"))
     {
-      g_autofree char *id = need_attr (platform, node, "id", error);
+      g_autofree char *id = pod_sg_need_attr (platform, node, "id", error);
       return id != NULL
-             && add_point (platform, zone, node, id, is_element (node, "host"), error) != NULL;
+             && add_point (platform, zone, node, id, pod_sg_is (node, "host"), error) != NULL;
     }
   if (is_left_to_later (node))
     return true;
@@ -345,15 +367,15 @@ read_member (SgPlatform *platform, SgZone *zone, xmlNodePtr node, GError **error
 
 /* The gateway of a zone with cluster routing: its router, else a switch that nobody named. */
 static bool
-open_cluster_zone (SgPlatform *platform, SgZone *zone, GError **error)
+open_cluster_zone (PodSgPlatform *platform, PodSgZone *zone, GError **error)
 {
   xmlNodePtr backbone = pod_xml_child (zone->node, "backbone");
   g_autofree char *id = NULL;
-  SgWire wire = { 0 };
+  PodSgWire wire = { 0 };
 
   for (unsigned i = 0; i < platform->points->len; i++)
     {
-      SgPoint *point = g_ptr_array_index (platform->points, i);
+      PodSgPoint *point = g_ptr_array_index (platform->points, i);
       if (point->zone == zone && !point->is_host)
         zone->router = point;
     }
@@ -366,7 +388,7 @@ open_cluster_zone (SgPlatform *platform, SgZone *zone, GError **error)
     return false;
   if (backbone != NULL)
     {
-      id = need_attr (platform, backbone, "id", error);
+      id = pod_sg_need_attr (platform, backbone, "id", error);
       wire.name = id;
       if (id == NULL
           || !pod_sg_bandwidth (platform->xml, backbone, "bandwidth", true, &wire.bytes_per_s,
@@ -378,14 +400,14 @@ open_cluster_zone (SgPlatform *platform, SgZone *zone, GError **error)
 }
 
 static bool
-read_zone (SgPlatform *platform, SgZone *parent, xmlNodePtr node, GError **error)
+read_zone (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, GError **error)
 {
-  SgRouting routing = SG_ROUTING_FULL;
+  PodSgRouting routing = POD_SG_ROUTING_FULL;
   g_autofree char *text = pod_xml_attr (node, "routing");
 
   if (!read_routing (platform, node, &routing, error))
     return false;
-  SgZone *zone = add_zone (platform, parent, node, routing, error);
+  PodSgZone *zone = add_zone (platform, parent, node, routing, error);
   if (zone == NULL)
     return false;
   for (xmlNodePtr child = pod_xml_child (node, NULL); child != NULL;
@@ -395,214 +417,11 @@ read_zone (SgPlatform *platform, SgZone *parent, xmlNodePtr node, GError **error
   if (g_ascii_strcasecmp (text, "Vivaldi") == 0 && zone->members->len > 1)
     return pod_xml_error (platform->xml, node, error,
                           "Vivaldi zones make latencies of coordinates: not modelled");
-  return routing != SG_ROUTING_CLUSTER || open_cluster_zone (platform, zone, error);
+  return routing != POD_SG_ROUTING_CLUSTER || open_cluster_zone (platform, zone, error);
 }
 
-/* -- second pass: routes -------------------------------------------------------------------------- */
-
-/* A link's id, or that of one direction of a SPLITDUPLEX link: L_UP, L_DOWN. */
-static bool
-find_step (const SgPlatform *platform, xmlNodePtr node, const char *id, SgStep *out, GError **error)
-{
-  g_autofree char *stem = g_strdup (id);
-
-  out->link = g_hash_table_lookup (platform->link_by_id, id);
-  if (out->link == NULL && (g_str_has_suffix (id, "_UP") || g_str_has_suffix (id, "_DOWN")))
-    {
-      *strrchr (stem, '_') = '\0';
-      out->link = g_hash_table_lookup (platform->link_by_id, stem);
-      out->is_down = g_str_has_suffix (id, "_DOWN");
-      if (out->link != NULL && out->link->policy != SG_SPLITDUPLEX)
-        out->link = NULL;
-    }
-  return out->link != NULL
-         || pod_xml_error (platform->xml, node, error, "<%s>: no link has the id '%s'",
-                           (const char *) node->name, id);
-}
-
-static bool
-read_step (const SgPlatform *platform, xmlNodePtr node, SgStep *out, GError **error)
-{
-  g_autofree char *id = need_attr (platform, node, "id", error);
-  g_autofree char *direction = pod_xml_attr (node, "direction");
-  bool is_named = false;
-
-  if (id == NULL || !find_step (platform, node, id, out, error))
-    return false;
-  is_named = strcmp (out->link->id, id) != 0;
-  if (direction == NULL || strcmp (direction, "NONE") == 0)
-    return out->link->policy != SG_SPLITDUPLEX || is_named
-           || pod_xml_error (platform->xml, node, error,
-                             "link '%s' is SPLITDUPLEX: a direction (UP or DOWN) is needed", id);
-  if (strcmp (direction, "UP") != 0 && strcmp (direction, "DOWN") != 0)
-    return pod_xml_error (platform->xml, node, error,
-                          "<link_ctn> direction: expected UP, DOWN or NONE, got '%s'", direction);
-  if (out->link->policy == SG_SPLITDUPLEX && !is_named)
-    out->is_down = strcmp (direction, "DOWN") == 0;
-  return true;
-}
-
-static SgPoint *
-find_point (const SgPlatform *platform, xmlNodePtr node, const char *attribute, GError **error)
-{
-  g_autofree char *id = need_attr (platform, node, attribute, error);
-  SgPoint *point = id != NULL ? g_hash_table_lookup (platform->point_by_id, id) : NULL;
-
-  if (id != NULL && point == NULL)
-    pod_xml_error (platform->xml, node, error, "<%s> %s: no host or router '%s'",
-                   (const char *) node->name, attribute, id);
-  return point;
-}
-
-static bool
-is_within (const SgPoint *point, const SgZone *zone, const char *member)
-{
-  const char *id = point->id;
-  const SgZone *at = point->zone;
-
-  for (; at != NULL && at != zone; at = at->parent)
-    id = at->id;
-  return at == zone && strcmp (id, member) == 0;
-}
-
-/* The position in @zone of what src or dst names, and the point where the links begin or end. */
-static bool
-find_end (const SgPlatform *platform, const SgZone *zone, xmlNodePtr node, const char *attribute,
-          const char *gateway, unsigned *out_member, SgPoint **out_point, GError **error)
-{
-  g_autofree char *id = need_attr (platform, node, attribute, error);
-
-  if (id == NULL)
-    return false;
-  *out_member = GPOINTER_TO_UINT (g_hash_table_lookup (zone->positions, id)) - 1;
-  if (*out_member == UINT_MAX)
-    return pod_xml_error (platform->xml, node, error, "<%s> %s: '%s' is not in zone '%s'",
-                          (const char *) node->name, attribute, id, zone->id);
-  *out_point = find_point (platform, node, gateway, error);
-  if (*out_point == NULL)
-    return false;
-  return is_within (*out_point, zone, id)
-         || pod_xml_error (platform->xml, node, error, "<%s> %s: '%s' is not in '%s'",
-                           (const char *) node->name, gateway, (*out_point)->id, id);
-}
-
-static bool
-read_steps (const SgPlatform *platform, SgPath *path, GError **error)
-{
-  for (xmlNodePtr node = pod_xml_child (path->node, NULL); node != NULL;
-       node = pod_xml_next (node, NULL))
-    {
-      SgStep step = { 0 };
-      if (!is_element (node, "link_ctn"))
-        return pod_xml_error (platform->xml, node, error, "<%s> is not expected in a route",
-                              (const char *) node->name);
-      if (!read_step (platform, node, &step, error))
-        return false;
-      step.link->is_used = true;
-      g_array_append_val (path->steps, step);
-    }
-  return path->steps->len > 0
-         || pod_xml_error (platform->xml, path->node, error, "a route without links");
-}
-
-static bool
-add_path (SgZone *zone, unsigned from, unsigned to, SgPath *path)
-{
-  uint64_t *key = g_new (uint64_t, 1);
-
-  *key = (uint64_t) from << 32 | to;
-  return g_hash_table_insert (zone->paths, key, path);
-}
-
-static bool
-read_route (SgPlatform *platform, SgZone *zone, xmlNodePtr node, GError **error)
-{
-  bool is_plain = is_element (node, "route");
-  g_autofree char *symmetrical = pod_xml_attr (node, "symmetrical");
-  unsigned from = 0;
-  unsigned to = 0;
-  SgPoint *first = NULL;
-  SgPoint *last = NULL;
-
-  if (!find_end (platform, zone, node, "src", is_plain ? "src" : "gw_src", &from, &first, error)
-      || !find_end (platform, zone, node, "dst", is_plain ? "dst" : "gw_dst", &to, &last, error))
-    return false;
-  if (from == to) /* to itself: nothing crosses it here */
-    return true;
-  SgPath *path = g_new0 (SgPath, 1);
-  g_ptr_array_add (platform->paths, path);
-  path->node = node;
-  path->from = first;
-  path->to = last;
-  path->steps = g_array_new (FALSE, TRUE, sizeof (SgStep));
-  path->wires = g_array_new (FALSE, FALSE, sizeof (uint32_t));
-  path->wires_back = g_array_new (FALSE, FALSE, sizeof (uint32_t));
-  path->is_symmetrical = symmetrical == NULL || g_ascii_strcasecmp (symmetrical, "no") != 0;
-  if (!read_steps (platform, path, error))
-    return false;
-  return add_path (zone, from, to, path)
-         || pod_xml_error (platform->xml, node, error, "this route stands twice");
-}
-
-/* One of a host's links in a zone with cluster routing. */
-static bool
-find_wire (const SgPlatform *platform, xmlNodePtr node, const char *attribute, SgWire *out,
-           GError **error)
-{
-  g_autofree char *id = need_attr (platform, node, attribute, error);
-  SgStep step = { 0 };
-
-  if (id == NULL || !find_step (platform, node, id, &step, error))
-    return false;
-  step.link->is_used = false; /* no route lays it out */
-  if (step.link->policy == SG_FATPIPE)
-    return pod_xml_error (platform->xml, step.link->node, error,
-                          "a FATPIPE link gives each flow its whole rate: there is no such wire");
-  *out = (SgWire){ NULL, step.link->bytes_per_s, step.link->latency_s };
-  return true;
-}
-
-static bool
-read_host_link (SgPlatform *platform, SgZone *zone, xmlNodePtr node, GError **error)
-{
-  g_autofree char *up_id = pod_xml_attr (node, "up");
-  g_autofree char *down_id = pod_xml_attr (node, "down");
-  SgPoint *host = find_point (platform, node, "id", error);
-  SgWire up = { 0 };
-  SgWire down = { 0 };
-
-  if (host == NULL || !find_wire (platform, node, "up", &up, error)
-      || !find_wire (platform, node, "down", &down, error))
-    return false;
-  if (host->zone != zone || !host->is_host || zone->routing != SG_ROUTING_CLUSTER)
-    return pod_xml_error (platform->xml, node, error,
-                          "<host_link> is for a host of its own zone, which has Cluster routing");
-  if (host->n_up > 0)
-    return pod_xml_error (platform->xml, node, error, "a second <host_link> of '%s'", host->id);
-  up.name = up_id;
-  down.name = down_id;
-  return pod_sg_cluster_add (platform, zone, host, &up, &down, strcmp (up_id, down_id) == 0, NULL,
-                             error)
-         || pod_sg_at (platform->xml, node, error);
-}
-
-static bool
-read_zone_routes (SgPlatform *platform, SgZone *zone, GError **error)
-{
-  for (xmlNodePtr node = pod_xml_child (zone->node, NULL); node != NULL;
-       node = pod_xml_next (node, NULL))
-    {
-      bool is_route = is_element (node, "route") || is_element (node, "zoneRoute")
-                      || is_element (node, "ASroute");
-      if (is_route ? !read_route (platform, zone, node, error)
-                   : is_element (node, "host_link")
-                         && !read_host_link (platform, zone, node, error))
-        return false;
-    }
-  return true;
-}
-
-/* -- the whole ------------------------------------------------------------------------------------ */
+/* -- the whole ------------------------------------------------------------------------------------
+ */
 
 /* The element that is the only one in its platform; NULL when there are others. */
 static xmlNodePtr
@@ -610,9 +429,10 @@ only_element (xmlNodePtr parent)
 {
   xmlNodePtr only = NULL;
 
-  for (xmlNodePtr node = pod_xml_child (parent, NULL); node != NULL; node = pod_xml_next (node, NULL))
+  for (xmlNodePtr node = pod_xml_child (parent, NULL); node != NULL;
+       node = pod_xml_next (node, NULL))
     {
-      if (is_element (node, "config") || is_element (node, "prop"))
+      if (pod_sg_is (node, "config") || pod_sg_is (node, "prop"))
         continue;
       if (only != NULL)
         return NULL;
@@ -623,40 +443,40 @@ only_element (xmlNodePtr parent)
 
 /* Clusters that make a machine of their own: all but those with a backbone. */
 static bool
-is_machine (const SgCluster *cluster)
+is_machine (const PodSgCluster *cluster)
 {
   return strcmp (cluster->shape, "FLAT") != 0
          || (!(cluster->backbone_bytes_per_s > 0) && !(cluster->limiter_bytes_per_s > 0)
-             && cluster->policy == SG_SPLITDUPLEX);
+             && cluster->policy == POD_SG_SPLITDUPLEX);
 }
 
 static bool
-read_platform (SgPlatform *platform, GError **error)
+read_platform (PodSgPlatform *platform, GError **error)
 {
   xmlNodePtr root = pod_xml_root (platform->xml);
 
   for (xmlNodePtr node = pod_xml_child (root, NULL); node != NULL; node = pod_xml_next (node, NULL))
     {
-      if (is_element (node, "config"))
+      if (pod_sg_is (node, "config"))
         continue;
       if (platform->zones->len > 0)
         return pod_xml_error (platform->xml, node, error, "a platform has one outermost zone");
-      if (is_element (node, "cluster") ? !read_cluster (platform, NULL, node, error)
-          : is_zone (node)             ? !read_zone (platform, NULL, node, error)
-                                       : !read_member (platform, NULL, node, error))
+      if (pod_sg_is (node, "cluster") ? !read_cluster (platform, NULL, node, error)
+          : is_zone (node)            ? !read_zone (platform, NULL, node, error)
+                                      : !read_member (platform, NULL, node, error))
         return false;
     }
   if (platform->n_hosts == 0)
     return pod_xml_error (platform->xml, root, error, "a platform without hosts");
   for (unsigned i = 0; i < platform->zones->len; i++)
-    if (!read_zone_routes (platform, g_ptr_array_index (platform->zones, i), error))
+    if (!pod_sg_read_routes (platform, g_ptr_array_index (platform->zones, i), error))
       return false;
   for (unsigned i = 0; i < platform->points->len; i++)
     {
-      const SgPoint *point = g_ptr_array_index (platform->points, i);
-      if (point->is_host && point->zone->routing == SG_ROUTING_CLUSTER && point->n_up == 0)
-        return pod_xml_error (platform->xml, point->zone->node, error, "host '%s' has no <host_link>",
-                              point->id);
+      const PodSgPoint *point = g_ptr_array_index (platform->points, i);
+      if (point->is_host && point->zone->routing == POD_SG_ROUTING_CLUSTER && point->n_up == 0)
+        return pod_xml_error (platform->xml, point->zone->node, error,
+                              "host '%s' has no <host_link>", point->id);
     }
   return true;
 }
@@ -667,7 +487,7 @@ check_root (const PodXml *xml, GError **error)
   xmlNodePtr root = pod_xml_root (xml);
   g_autofree char *version = pod_xml_attr (root, "version");
 
-  if (!is_element (root, "platform"))
+  if (!pod_sg_is (root, "platform"))
     return pod_xml_error (xml, root, error, "expected <platform>, got <%s>",
                           (const char *) root->name);
   return (version != NULL && g_ascii_strtod (version, NULL) >= 4)
@@ -680,7 +500,7 @@ check_root (const PodXml *xml, GError **error)
 static PodTopology *
 make_machine (const PodXml *xml, const char *name, GError **error)
 {
-  g_auto (SgPlatform) platform = { 0 };
+  g_auto (PodSgPlatform) platform = { 0 };
 
   platform_init (&platform, xml, name);
   pod_draft_note (platform.draft, "the file describes hosts, not chips: they are taken for h100");
@@ -694,7 +514,7 @@ pod_simgrid_xml_read (const char *file, GError **error)
 {
   g_autoptr (PodXml) xml = pod_xml_load_foreign (file, error);
   g_autofree char *base = g_path_get_basename (file);
-  g_auto (SgCluster) cluster = { 0 };
+  g_auto (PodSgCluster) cluster = { 0 };
 
   if (xml == NULL || !check_root (xml, error))
     return NULL;
@@ -702,7 +522,7 @@ pod_simgrid_xml_read (const char *file, GError **error)
       = g_str_has_suffix (base, ".xml") ? g_strndup (base, strlen (base) - 4) : g_strdup (base);
   const char *title = *name != '\0' ? name : "simgrid";
   xmlNodePtr only = only_element (pod_xml_root (xml));
-  bool is_cluster = only != NULL && is_element (only, "cluster");
+  bool is_cluster = only != NULL && pod_sg_is (only, "cluster");
   if (is_cluster && !pod_sg_cluster_read (xml, only, &cluster, error))
     return NULL;
   PodTopology *topology = is_cluster && is_machine (&cluster)

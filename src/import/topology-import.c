@@ -107,10 +107,11 @@ refuse_graph (const char *file, const char *text, GError **error)
 {
   if (!begins_with_element (text, "graphs"))
     return false;
-  g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-               "%s:1: NCCL's graphs (rings and trees that it chose), not a topology: give the file of "
-               "NCCL_TOPO_DUMP_FILE",
-               file);
+  g_set_error (
+      error, POD_ERROR, POD_ERROR_UNSUPPORTED,
+      "%s:1: NCCL's graphs (rings and trees that it chose), not a topology: give the file of "
+      "NCCL_TOPO_DUMP_FILE",
+      file);
   return true;
 }
 

@@ -14,7 +14,8 @@ typedef struct
 
 extern const PodTopologyFormat pod_topology_formats[]; /* ends with name NULL */
 
-/* By the file's content; NULL for our own and for what cannot be read. (transfer none) (nullable) */
+/* By the file's content; NULL for our own and for what cannot be read. (transfer none) (nullable)
+ */
 const PodTopologyFormat *pod_topology_format_of (const char *file);
 
 /* The machine that @text names: a file of the format @format (nullable or "auto": by its content),

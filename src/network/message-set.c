@@ -101,8 +101,7 @@ pod_message_set_link_bytes (const PodMessageSet *set, uint32_t n_links, uint64_t
   for (guint s = 0; s < set->streams->len; s++)
     {
       const PodMessageStream *stream = &g_array_index (set->streams, PodMessageStream, s);
-      const PodMessageRoute *route
-          = &g_array_index (set->routes, PodMessageRoute, stream->route);
+      const PodMessageRoute *route = &g_array_index (set->routes, PodMessageRoute, stream->route);
 
       for (uint32_t i = 0; i < route->n; i++)
         {

@@ -13,7 +13,8 @@
  * of chunk m / p. A stream without chunks is one chunk. Its bytes are cut evenly, to the byte: the
  * first (bytes % n) messages hold one more. They leave in order.
  *
- * A dependency says what a message waits for, in the same chunk c of another stream (or of its own):
+ * A dependency says what a message waits for, in the same chunk c of another stream (or of its
+ * own):
  *
  *   POD_AFTER_STEP  step k waits for step k - lag there (steps before the lag for nothing)
  *   POD_AFTER_ALL   step 0, and so all that follow, waits for all steps there */

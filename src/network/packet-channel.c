@@ -8,10 +8,9 @@
  * and frees the room that it was in at end + the latency of the link it came by (the credit flies
  * back). It is ready for the next hop at
  *   store-and-forward   end + latency
- *   cut-through         max (start + latency, end + latency - bytes / next rate): as early as it can
- *                       go on without a gap
- * A packet takes no more room than the MTU: a long one stands for a train of short ones, and a
- * buffer holds as many of those as it would of these. */
+ *   cut-through         max (start + latency, end + latency - bytes / next rate): as early as it
+ * can go on without a gap A packet takes no more room than the MTU: a long one stands for a train
+ * of short ones, and a buffer holds as many of those as it would of these. */
 
 #define MAX_PS INT64_C (9200000000000000000)
 
@@ -130,8 +129,9 @@ ready_ps (const PodPacketNetwork *network, const PodPacket *packet, int64_t star
     {
       const PodPacketJob *job = pod_packet_run (network, packet->stream->run)->job;
 
-      next = &network->ports[g_array_index (job->hops, PodHop, route->first + packet->n_done + 1)
-                                 .link];
+      next
+          = &network
+                 ->ports[g_array_index (job->hops, PodHop, route->first + packet->n_done + 1).link];
     }
   return MAX (start_ps + port->link.latency_ps, tail_ps - crossing_ps (next, packet->bytes));
 }

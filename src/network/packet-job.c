@@ -106,8 +106,9 @@ add_route (PodPacketNetwork *network, PodPacketJob *job, uint32_t index, GError 
       is_dead |= network->ports[links[i]].is_dead;
     }
   route->first = job->hops->len;
-  if (is_dead && !add_detour (network, job, network->ports[links[0]].link.from,
-                              network->ports[links[stored->n - 1]].link.to, error))
+  if (is_dead
+      && !add_detour (network, job, network->ports[links[0]].link.from,
+                      network->ports[links[stored->n - 1]].link.to, error))
     return false;
   for (uint32_t i = 0; i < stored->n && !is_dead; i++)
     {

@@ -1,9 +1,9 @@
 #include "network/packet-private.h"
 
-/* Drop and go-back-N. The receiver takes packets in order only; one that comes too early tells it of
- * a gap, and it tells the sender, once a gap, which goes back to the first packet that is missing.
- * A drop that no later packet shows is found by a timer. Each going back halves the window of
- * packets under way (at least one: then whatever gets through counts, so all ends); each window
+/* Drop and go-back-N. The receiver takes packets in order only; one that comes too early tells it
+ * of a gap, and it tells the sender, once a gap, which goes back to the first packet that is
+ * missing. A drop that no later packet shows is found by a timer. Each going back halves the window
+ * of packets under way (at least one: then whatever gets through counts, so all ends); each window
  * that arrives in full widens it by one. The window opens when a packet arrives; only bad news
  * takes time. */
 

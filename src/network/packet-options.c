@@ -12,10 +12,8 @@ static const struct
   const char *name;
   unsigned mask;
 } families[] = {
-  { "ici", 1 << POD_LINK_ICI },
-  { "scale-up", 1 << POD_LINK_SCALE_UP },
-  { "nic", 1 << POD_LINK_NIC },
-  { "tree", 1 << POD_LINK_TREE },
+  { "ici", 1 << POD_LINK_ICI },           { "scale-up", 1 << POD_LINK_SCALE_UP },
+  { "nic", 1 << POD_LINK_NIC },           { "tree", 1 << POD_LINK_TREE },
   { "explicit", 1 << POD_LINK_EXPLICIT },
 };
 
@@ -96,7 +94,8 @@ static bool
 parse_word (const char *word, PodPacketOptions *out, GArray *dead_links, GError **error)
 {
   const char *equals = strchr (word, '=');
-  g_autofree char *name = equals == NULL ? g_strdup (word) : g_strndup (word, (gsize) (equals - word));
+  g_autofree char *name
+      = equals == NULL ? g_strdup (word) : g_strndup (word, (gsize) (equals - word));
   const char *value = equals == NULL ? "" : equals + 1;
   bool *flag = NULL;
 

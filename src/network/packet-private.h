@@ -105,7 +105,7 @@ typedef struct
 {
   PodPacketJob *job; /* NULL: the slot is free */
   uint32_t tag;
-  uint64_t n_left; /* messages */
+  uint64_t n_left;  /* messages */
   uint32_t n_holds; /* packets, timers, streams in line, the end to come: what refers to it */
   PodPacketStream *streams;
   uint32_t n_streams;

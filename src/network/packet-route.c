@@ -93,8 +93,7 @@ pod_packet_route_prepare (const PodPacketNetwork *network, PodPacketRoute *route
       bool is_last = i + 1 == route->n;
 
       /* A way around a dead link, say, may turn as it likes: it is given room for all */
-      hops[i].buffer = is_last || is_free ? UINT8_MAX
-                                            : buffer_of_hop (network, hops, route->n, i);
+      hops[i].buffer = is_last || is_free ? UINT8_MAX : buffer_of_hop (network, hops, route->n, i);
       route->n_lanes = MAX (route->n_lanes, link->n_lanes);
       route->is_lossy |= link->flow == POD_FLOW_LOSSY;
       route->latency_ps += link->latency_ps;
@@ -145,8 +144,8 @@ route_adaptively (const PodPacketNetwork *network, PodPacket *packet)
       free_ps = network->channels[network->ports[link].first_channel].free_ps;
       if (free_ps < best_ps
           && (is_last
-              || pod_buffer_has_room (
-                  network, buffer_index (network, link, 0, POD_TORUS_ADAPTIVE), packet)))
+              || pod_buffer_has_room (network, buffer_index (network, link, 0, POD_TORUS_ADAPTIVE),
+                                      packet)))
         {
           best = link;
           best_ps = free_ps;
@@ -158,11 +157,10 @@ route_adaptively (const PodPacketNetwork *network, PodPacket *packet)
   else if (best != UINT32_MAX)
     packet->buffer = buffer_index (network, best, 0, POD_TORUS_ADAPTIVE);
   else
-    packet->buffer = buffer_index (network, first, 0,
-                                   crosses_wrap (&network->ports[first].link,
-                                                 (uint32_t) ABS (packet->along[first_axis]))
-                                       ? 0
-                                       : 1);
+    packet->buffer = buffer_index (
+        network, first, 0,
+        crosses_wrap (&network->ports[first].link, (uint32_t) ABS (packet->along[first_axis])) ? 0
+                                                                                               : 1);
 }
 
 /* A packet of turn t over lanes of which the top of its route has n takes lane t mod n there, and

@@ -103,7 +103,7 @@ buffer_size (const PodPacketNetwork *network, const PodPacketPort *port)
   if (network->options.buffer_bytes > 0)
     return least;
   return bytes < (double) (LARGEST_BUFFER_BYTES - least) ? (uint64_t) bytes + least
-                                                          : LARGEST_BUFFER_BYTES;
+                                                         : LARGEST_BUFFER_BYTES;
 }
 
 static void

@@ -44,13 +44,13 @@ typedef struct
 
 typedef struct
 {
-  uint64_t mtu_bytes;         /* smallest packet of a longer message; 0: 4 KiB */
-  uint32_t n_packets;         /* most packets of a message; 0: 16, fewer when it would be too many */
-  uint64_t buffer_bytes;      /* of one input buffer; 0: 64 packets + 2 x latency x rate */
-  bool is_store_and_forward;  /* else cut-through */
-  bool is_hashed;             /* a flow keeps to one lane (ECMP); else its packets take turns */
-  bool is_adaptive;           /* on tori: the least busy of the shortest ways */
-  unsigned drop_kinds;        /* bit 1 << PodLinkKind: Ethernet */
+  uint64_t mtu_bytes;        /* smallest packet of a longer message; 0: 4 KiB */
+  uint32_t n_packets;        /* most packets of a message; 0: 16, fewer when it would be too many */
+  uint64_t buffer_bytes;     /* of one input buffer; 0: 64 packets + 2 x latency x rate */
+  bool is_store_and_forward; /* else cut-through */
+  bool is_hashed;            /* a flow keeps to one lane (ECMP); else its packets take turns */
+  bool is_adaptive;          /* on tori: the least busy of the shortest ways */
+  unsigned drop_kinds;       /* bit 1 << PodLinkKind: Ethernet */
   const uint32_t *dead_links; /* (transfer none) */
   uint32_t n_dead_links;
 } PodPacketOptions;

@@ -7,8 +7,7 @@
 
 /* From a scenario to a run: load, choose defaults, check, place, build, execute. */
 
-static void
-assume (GPtrArray *list, const char *format, ...)
+static void G_GNUC_PRINTF (2, 3) assume (GPtrArray *list, const char *format, ...)
 {
   va_list args;
 

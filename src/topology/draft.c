@@ -154,7 +154,8 @@ pod_draft_add_link (PodTopologyDraft *draft, const PodDraftLink *link, uint32_t 
     g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "a link from '%s' to itself",
                  name_of (draft, link->from));
   else if (!(link->bytes_per_s > 0) || link->bytes_per_s > 1e18)
-    g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "a link needs a rate above 0, and at most 1e18 B/s");
+    g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                 "a link needs a rate above 0, and at most 1e18 B/s");
   else if (!(link->latency_s >= 0) || !pod_seconds_to_ps (link->latency_s, &added.latency_ps))
     g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "the latency is longer than the clock");
   else
@@ -190,9 +191,8 @@ pod_draft_add_route (PodTopologyDraft *draft, PodDraftVertex from, PodDraftVerte
     }
   if (vertex != to)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
-                   "the route from '%s' to '%s' ends at '%s'", name_of (draft, from),
-                   name_of (draft, to), name_of (draft, vertex));
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "the route from '%s' to '%s' ends at '%s'",
+                   name_of (draft, from), name_of (draft, to), name_of (draft, vertex));
       return false;
     }
   g_array_append_vals (draft->route_links, links, n_links);
@@ -220,8 +220,9 @@ make_graph (const PodTopologyDraft *draft, GError **error)
       const char *name = is_node ? g_ptr_array_index (draft->nodes, i)
                                  : g_ptr_array_index (draft->switches, i - draft->nodes->len);
       const char *island = is_node ? g_ptr_array_index (draft->islands, i) : "";
-      PodGraphVertex vertex = { .name = g_strdup (name),
-                                .island = pod_graph_spec_island (graph, island != NULL ? island : "") };
+      PodGraphVertex vertex
+          = { .name = g_strdup (name),
+              .island = pod_graph_spec_island (graph, island != NULL ? island : "") };
       g_array_append_val (graph->vertices, vertex);
     }
   for (unsigned i = 0; i < draft->links->len; i++)

@@ -46,9 +46,11 @@ bool pod_draft_add_switch (PodTopologyDraft *draft, const char *name, PodDraftVe
 /* Rate above 0, different ends, a latency that the clock holds: else INVALID. */
 bool pod_draft_add_link (PodTopologyDraft *draft, const PodDraftLink *link, uint32_t *out_index,
                          GError **error);
-/* The way from node to node over links (indices of pod_draft_add_link) that have names, in order. */
+/* The way from node to node over links (indices of pod_draft_add_link) that have names, in order.
+ */
 bool pod_draft_add_route (PodTopologyDraft *draft, PodDraftVertex from, PodDraftVertex to,
                           const uint32_t *links, unsigned n_links, GError **error);
 
-/* The machine; the draft may be built again, with more routes. Returns: (transfer full) (nullable) */
+/* The machine; the draft may be built again, with more routes. Returns: (transfer full) (nullable)
+ */
 PodTopology *pod_draft_build (const PodTopologyDraft *draft, GError **error);

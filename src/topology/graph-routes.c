@@ -27,11 +27,11 @@ pod_graph_check_route (const PodGraphSpec *graph, const PodGraphRoute *route, GE
       const PodGraphLink *link = pod_graph_link (graph, index);
       if (pod_graph_cross (link, vertex, &vertex))
         continue;
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
-                   "the route from '%s' to '%s' is at '%s', which link '%s' (%s - %s) does not leave",
-                   name_of (graph, route->from), name_of (graph, route->to),
-                   name_of (graph, vertex), link->name, name_of (graph, link->from),
-                   name_of (graph, link->to));
+      g_set_error (
+          error, POD_ERROR, POD_ERROR_INVALID,
+          "the route from '%s' to '%s' is at '%s', which link '%s' (%s - %s) does not leave",
+          name_of (graph, route->from), name_of (graph, route->to), name_of (graph, vertex),
+          link->name, name_of (graph, link->from), name_of (graph, link->to));
       return false;
     }
   if (vertex == route->to)
@@ -61,9 +61,8 @@ pod_graph_spec_sort_routes (PodGraphSpec *graph, GError **error)
       const PodGraphRoute *route = &g_array_index (graph->routes, PodGraphRoute, i);
       if (compare_routes (route - 1, route) != 0)
         continue;
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
-                   "the route from '%s' to '%s' stands twice", name_of (graph, route->from),
-                   name_of (graph, route->to));
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "the route from '%s' to '%s' stands twice",
+                   name_of (graph, route->from), name_of (graph, route->to));
       return false;
     }
   return true;

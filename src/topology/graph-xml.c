@@ -91,8 +91,9 @@ read_vertices (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr parent, const 
                               name != NULL ? name : "");
       if (graph->vertices->len == MAX_VERTICES)
         return pod_xml_error (xml, node, error, "more than %d nodes and switches", MAX_VERTICES);
-      PodGraphVertex vertex = { .name = g_strdup (name),
-                                .island = pod_graph_spec_island (graph, island != NULL ? island : "") };
+      PodGraphVertex vertex
+          = { .name = g_strdup (name),
+              .island = pod_graph_spec_island (graph, island != NULL ? island : "") };
       g_array_append_val (graph->vertices, vertex);
       g_hash_table_insert (indices, g_strdup (name), GUINT_TO_POINTER (graph->vertices->len));
     }

@@ -27,9 +27,17 @@ static const double small_most = 1.2;
 /* Pulls what the rows do not decide to where the template starts: the square of its logarithm. */
 static const double start_weight = 1e-3;
 
+/* A path by which a case may go. */
+typedef struct
+{
+  const PodLibraryPath *path;
+  const PodLibraryShape *shape;
+} Way;
+
 typedef struct
 {
   const GArray *cases; /* (element-type PodLibraryCase) */
+  const GArray *ways;  /* (element-type Way) of the cases */
   uint64_t bytes;
   double time_s;
   PodCollectiveKind kind;
@@ -42,6 +50,7 @@ typedef struct
   PodLibraryDevice *device;
   GArray *rows;       /* Row */
   GPtrArray *cases;   /* (owned) GArray */
+  GPtrArray *ways;    /* (owned) GArray, as the cases */
   GArray *numbers;    /* double *: what moves */
   GArray *least;      /* double */
   GArray *most;       /* double */
@@ -60,6 +69,7 @@ fit_clear (Fit *fit)
 {
   g_array_unref (fit->rows);
   g_ptr_array_unref (fit->cases);
+  g_ptr_array_unref (fit->ways);
   g_array_unref (fit->numbers);
   g_array_unref (fit->least);
   g_array_unref (fit->most);
@@ -80,6 +90,23 @@ pod_collective_first_group (uint32_t n_ranks, PodGroup *out)
 }
 
 /* ---- the rows ---- */
+
+static GArray *
+find_ways (const PodLibraryDevice *device, const GArray *cases)
+{
+  GArray *ways = g_array_new (FALSE, TRUE, sizeof (Way));
+
+  for (guint c = 0; c < cases->len; c++)
+    for (guint i = 0; i < device->paths->len; i++)
+      {
+        const PodLibraryCase *one = &g_array_index (cases, PodLibraryCase, c);
+        const Way way = { .path = g_ptr_array_index (device->paths, i), .shape = &one->shape };
+
+        if (pod_library_path_fits (device, way.path, way.shape, one->algorithm))
+          g_array_append_val (ways, way);
+      }
+  return ways;
+}
 
 /* The cases of the sample, shared between sizes. */
 static GArray *
@@ -120,6 +147,7 @@ find_cases (Fit *fit, const PodLibrary *library, const PodTopology *topology, gu
       return NULL;
     }
   g_ptr_array_add (fit->cases, cases);
+  g_ptr_array_add (fit->ways, find_ways (fit->device, cases));
   return cases;
 }
 
@@ -148,6 +176,9 @@ add_rows (Fit *fit, const PodLibrary *library, const PodCollectiveFitInput *inpu
           g_prefix_error (error, "%s:%u: ", input->table->file, sample->line);
           return false;
         }
+      for (guint c = first_case; c < fit->cases->len; c++)
+        if (g_ptr_array_index (fit->cases, c) == row.cases)
+          row.ways = g_ptr_array_index (fit->ways, c);
       g_array_append_val (fit->rows, row);
     }
   return true;
@@ -177,12 +208,27 @@ add_numbers (Fit *fit)
 
 /* ---- the loss ---- */
 
+/* As pod_library_choose, over the ways that were found once. */
 static double
-error_of (const Fit *fit, const Row *row)
+error_of (const Row *row)
 {
-  PodLibraryPrice price = { 0 };
+  const Way *best = NULL;
+  double best_s = 0;
+  PodLibraryPrice price;
 
-  pod_library_choose (fit->device, row->cases, row->bytes, &price);
+  for (guint i = 0; i < row->ways->len; i++)
+    {
+      const Way *way = &g_array_index (row->ways, Way, i);
+      double cost_s = pod_library_cost (way->path, way->shape, row->bytes);
+
+      if (best == NULL || cost_s < best_s * (1 - 1e-9))
+        {
+          best = way;
+          best_s = cost_s;
+        }
+    }
+  g_assert (best != NULL);
+  pod_library_price (best->path, best->shape, row->bytes, &price);
   return price.time_s / row->time_s - 1;
 }
 
@@ -206,7 +252,7 @@ loss (const Fit *fit)
 
       if (!row->is_fitted)
         continue;
-      e = fabs (log1p (error_of (fit, row)));
+      e = fabs (log1p (error_of (row)));
       if (row->is_small)
         sum += fit->weight[row->kind] * small_weight * MIN (e, small_most);
       else
@@ -362,7 +408,7 @@ median_error (const Fit *fit, bool is_fitted)
 
       if (row->is_fitted != is_fitted)
         continue;
-      e = fabs (error_of (fit, row));
+      e = fabs (error_of (row));
       g_array_append_val (errors, e);
     }
   if (errors->len == 0)
@@ -440,6 +486,7 @@ pod_fit_collectives (const PodCollectiveFitInput *inputs, unsigned n_inputs,
     .device = device,
     .rows = g_array_new (FALSE, TRUE, sizeof (Row)),
     .cases = g_ptr_array_new_with_free_func (unref_cases),
+    .ways = g_ptr_array_new_with_free_func (unref_cases),
     .numbers = g_array_new (FALSE, TRUE, sizeof (double *)),
     .least = g_array_new (FALSE, TRUE, sizeof (double)),
     .most = g_array_new (FALSE, TRUE, sizeof (double)),
@@ -458,15 +505,15 @@ pod_fit_collectives (const PodCollectiveFitInput *inputs, unsigned n_inputs,
   add_numbers (&fit);
   weigh (&fit);
   search_from_many (&fit);
-  for (unsigned i = 0; i < n_inputs; i++)
-    if (!add_net_cases (&fit, &library, inputs[i].topology->chip, error))
-      return false;
-  drop_unreached (&fit);
   *out = (PodCollectiveFit){
-    .n_numbers = count_fitted (device),
     .n_rows = fit.rows->len,
     .fitted_half = median_error (&fit, true),
     .held_out = median_error (&fit, false),
   };
+  for (unsigned i = 0; i < n_inputs; i++)
+    if (!add_net_cases (&fit, &library, inputs[i].topology->chip, error))
+      return false;
+  drop_unreached (&fit); /* the ways of the rows name paths that are gone: no price after this */
+  out->n_numbers = count_fitted (device);
   return true;
 }

@@ -34,7 +34,8 @@ PodTopology *import_load (ImportReader reader, const char *file);
 void import_check (const PodTopology *topology, const ImportCase *expected);
 /* Writes the machine as XML, loads that, and compares every link. */
 void import_check_round_trip (const PodTopology *topology);
-/* @text as a file, with @suffix, is refused by an error that is the file's name and then @message. */
+/* @text as a file, with @suffix, is refused by an error that is the file's name and then @message.
+ */
 void import_check_refusal (ImportReader reader, const char *suffix, const char *text,
                            const char *message);
 /* @text as a file is taken. Returns: (transfer full) */

@@ -9,22 +9,52 @@
 
 #define GIB 1073741824.0
 
-/* Links: Ring N has N pairs of directions (a ring of two is one pair), FullyConnected N(N-1) directions,
- * Switch 2N. GB/s are GiB/s. */
+/* Links: Ring N has N pairs of directions (a ring of two is one pair), FullyConnected N(N-1)
+ * directions, Switch 2N. GB/s are GiB/s. */
 static const ImportCase cases[] = {
   { "astra/Ring.yml", "tpu-v5p", POD_FABRIC_TORUS, 16, 0, 1, { { 32, 50 * GIB, 500e-9, false } } },
-  { "astra/Ring_8npus.yml", "tpu-v5p", POD_FABRIC_TORUS, 8, 0, 1,
+  { "astra/Ring_8npus.yml",
+    "tpu-v5p",
+    POD_FABRIC_TORUS,
+    8,
+    0,
+    1,
     { { 16, 50 * GIB, 500e-9, false } } },
-  { "astra/FullyConnected.yml", "mi300x", POD_FABRIC_SWITCHED, 16, 0, 1,
+  { "astra/FullyConnected.yml",
+    "mi300x",
+    POD_FABRIC_SWITCHED,
+    16,
+    0,
+    1,
     { { 16 * 15, 50 * GIB, 500e-9, false } } },
-  { "astra/resnet50_example_network.yml", "mi300x", POD_FABRIC_SWITCHED, 64, 0, 1,
+  { "astra/resnet50_example_network.yml",
+    "mi300x",
+    POD_FABRIC_SWITCHED,
+    64,
+    0,
+    1,
     { { 64 * 63, 50 * GIB, 500e-9, false } } },
-  { "astra/Switch.yml", "h100", POD_FABRIC_SWITCHED, 16, 1, 1,
+  { "astra/Switch.yml",
+    "h100",
+    POD_FABRIC_SWITCHED,
+    16,
+    1,
+    1,
     { { 2 * 16, 50 * GIB, 500e-9, false } } },
-  { "astra/HGX-H100-validated.yml", "h100", POD_FABRIC_SWITCHED, 8, 1, 1,
+  { "astra/HGX-H100-validated.yml",
+    "h100",
+    POD_FABRIC_SWITCHED,
+    8,
+    1,
+    1,
     { { 2 * 8, 400 * GIB, 936.25e-9, false } } },
   /* 2 x 8 x 4 NPUs: 32 rings of two, 8 full meshes of 8, 16 switches of 4 */
-  { "astra/Ring_FullyConnected_Switch.yml", "h100", POD_FABRIC_GRAPH, 64, 16, 4,
+  { "astra/Ring_FullyConnected_Switch.yml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    64,
+    16,
+    4,
     { { 32 * 2, 200 * GIB, 50e-9, false },
       { 8 * 8 * 7, 100 * GIB, 500e-9, false },
       { 16 * 4 * 2, 50 * GIB, 2e-6, false } } },
@@ -39,8 +69,8 @@ START_TEST (test_files)
 }
 END_TEST
 
-/* NPU 0 is (0,0,0), 63 is (1,7,3): a hop in the ring, one in the mesh, two over a switch; the link of
- * each kind is that of the dimension. */
+/* NPU 0 is (0,0,0), 63 is (1,7,3): a hop in the ring, one in the mesh, two over a switch; the link
+ * of each kind is that of the dimension. */
 START_TEST (test_dimensions)
 {
   g_autoptr (PodTopology) topology

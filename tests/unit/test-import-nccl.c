@@ -13,65 +13,164 @@
 #define GEN3 (16e9 * 128 / 130)
 #define GEN4 (32e9 * 128 / 130)
 #define GEN5 (64e9 * 128 / 130)
-#define END 0.5e-6
+#define END  0.5e-6
 
 /* Every element counts twice, for the two directions: a bridge hangs on what is above it without
- * latency, a GPU or NIC with 0.5 us; S sockets make S(S-1)/2 links; a port of a NIC one. Switches are
- * sockets, bridges, NICs, ports and the NVSwitch. */
+ * latency, a GPU or NIC with 0.5 us; S sockets make S(S-1)/2 links; a port of a NIC one. Switches
+ * are sockets, bridges, NICs, ports and the NVSwitch. */
 static const ImportCase cases[] = {
   /* 2 sockets, 4 bridges, 8 GPUs, 4 NICs without port; NVLinks assumed */
-  { "nccl/aws_p4d-24xl-topo.xml", "a100-40", POD_FABRIC_GRAPH, 8, 2 + 4 + 4 + 1, 1,
-    { { 2 * 4, GEN3, 0, false }, { 2 * (8 + 4), GEN3, END, false }, { 2, 10e9, 0, false },
+  { "nccl/aws_p4d-24xl-topo.xml",
+    "a100-40",
+    POD_FABRIC_GRAPH,
+    8,
+    2 + 4 + 4 + 1,
+    1,
+    { { 2 * 4, GEN3, 0, false },
+      { 2 * (8 + 4), GEN3, END, false },
+      { 2, 10e9, 0, false },
       { 2 * 8, 300e9, 0.3e-6, false } } },
-  { "nccl/aws_p4de-24xl-topo.xml", "a100", POD_FABRIC_GRAPH, 8, 2 + 4 + 4 + 1, 1,
-    { { 2 * 4, GEN3, 0, false }, { 2 * (8 + 4), GEN3, END, false }, { 2, 10e9, 0, false },
+  { "nccl/aws_p4de-24xl-topo.xml",
+    "a100",
+    POD_FABRIC_GRAPH,
+    8,
+    2 + 4 + 4 + 1,
+    1,
+    { { 2 * 4, GEN3, 0, false },
+      { 2 * (8 + 4), GEN3, END, false },
+      { 2, 10e9, 0, false },
       { 2 * 8, 300e9, 0.3e-6, false } } },
   /* 4 sockets of AMD Zen 3, 4 GPUs without speed, whose NVLinks name themselves; one port */
-  { "nccl/azure_ncv4-topo.xml", "a100", POD_FABRIC_GRAPH, 4, 4 + 1, 1,
+  { "nccl/azure_ncv4-topo.xml",
+    "a100",
+    POD_FABRIC_GRAPH,
+    4,
+    4 + 1,
+    1,
     { { 2 * 4, GEN3, END, false }, { 2, 12.5e9, 0, false }, { 2 * 6, 24e9, 0, false } } },
   /* 2 sockets, 8 GPUs and a NIC on them */
-  { "nccl/azure_ndv2-topo.xml", "a100", POD_FABRIC_GRAPH, 8, 2 + 1 + 1, 1,
+  { "nccl/azure_ndv2-topo.xml",
+    "a100",
+    POD_FABRIC_GRAPH,
+    8,
+    2 + 1 + 1,
+    1,
     { { 2 * 9, GEN4, END, false }, { 2, 10e9, 0, false }, { 2 * 8, 300e9, 0.3e-6, false } } },
   /* 4 sockets of Zen 2 (family 23), 4 bridges, 8 GPUs, 8 NICs */
-  { "nccl/azure_ndv4-topo.xml", "a100", POD_FABRIC_GRAPH, 8, 4 + 4 + 8 + 1, 1,
-    { { 2 * 4, GEN4, 0, false }, { 2 * 16, GEN4, END, false }, { 2 * 6, 16e9, 0, false },
+  { "nccl/azure_ndv4-topo.xml",
+    "a100",
+    POD_FABRIC_GRAPH,
+    8,
+    4 + 4 + 8 + 1,
+    1,
+    { { 2 * 4, GEN4, 0, false },
+      { 2 * 16, GEN4, END, false },
+      { 2 * 6, 16e9, 0, false },
       { 2 * 8, 300e9, 0.3e-6, false } } },
   /* 2 sockets of Sapphire Rapids (model 143), 8 bridges, 8 GPUs, 8 NICs */
-  { "nccl/azure_ndv5-topo.xml", "h100", POD_FABRIC_GRAPH, 8, 2 + 8 + 8 + 1, 1,
-    { { 2 * 8, GEN5, 0, false }, { 2 * 16, GEN5, END, false }, { 2, 22e9, 0, false },
+  { "nccl/azure_ndv5-topo.xml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    8,
+    2 + 8 + 8 + 1,
+    1,
+    { { 2 * 8, GEN5, 0, false },
+      { 2 * 16, GEN5, END, false },
+      { 2, 22e9, 0, false },
       { 2 * 8, 450e9, 0.3e-6, false } } },
   /* 2 sockets; 8 times a bridge at 5 GT/s with two below it, a GPU and a NIC with two ports of 180
    * Gb/s; 18 NVLinks a GPU */
-  { "nccl/oci_H100-topology.xml", "h100", POD_FABRIC_GRAPH, 8, 2 + 8 * (3 + 1 + 2) + 1, 1,
-    { { 2 * 8, 8e9, 0, false }, { 2 * 16, GEN5, 0, false }, { 2 * 16, GEN5, END, false },
-      { 2 * 16, 22.5e9, 0, false }, { 2, 22e9, 0, false }, { 2 * 8, 450e9, 0.3e-6, false } } },
-  { "nccl/oci_topo-flattened.xml", "a100", POD_FABRIC_GRAPH, 8, 4 + 4 + 8 + 1, 1,
-    { { 2 * 4, GEN4, 0, false }, { 2 * 16, GEN4, END, false }, { 2 * 6, 16e9, 0, false },
+  { "nccl/oci_H100-topology.xml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    8,
+    2 + 8 * (3 + 1 + 2) + 1,
+    1,
+    { { 2 * 8, 8e9, 0, false },
+      { 2 * 16, GEN5, 0, false },
+      { 2 * 16, GEN5, END, false },
+      { 2 * 16, 22.5e9, 0, false },
+      { 2, 22e9, 0, false },
+      { 2 * 8, 450e9, 0.3e-6, false } } },
+  { "nccl/oci_topo-flattened.xml",
+    "a100",
+    POD_FABRIC_GRAPH,
+    8,
+    4 + 4 + 8 + 1,
+    1,
+    { { 2 * 4, GEN4, 0, false },
+      { 2 * 16, GEN4, END, false },
+      { 2 * 6, 16e9, 0, false },
       { 2 * 8, 300e9, 0.3e-6, false } } },
-  { "nccl/oci_topo-flattened-b4.xml", "a100", POD_FABRIC_GRAPH, 8, 4 + 4 + 8 + 1, 1,
-    { { 2 * 4, GEN4, 0, false }, { 2 * 16, GEN4, END, false }, { 2 * 6, 24e9, 0, false },
+  { "nccl/oci_topo-flattened-b4.xml",
+    "a100",
+    POD_FABRIC_GRAPH,
+    8,
+    4 + 4 + 8 + 1,
+    1,
+    { { 2 * 4, GEN4, 0, false },
+      { 2 * 16, GEN4, END, false },
+      { 2 * 6, 24e9, 0, false },
       { 2 * 8, 300e9, 0.3e-6, false } } },
-  /* 4 sockets, 12 bridges of 16 lanes and 16 of 8, 16 GCDs, 8 NICs with a port each; xGMI: 8 pairs of
-   * 4 links, 4 of 2, 16 of 1 (each GCD lists its side) */
-  { "nccl/rccl_topo_16p1h.xml", "mi250x", POD_FABRIC_GRAPH, 16, 4 + 28 + 8 + 8, 1,
-    { { 2 * 12, GEN4, 0, false }, { 2 * 16, GEN3, 0, false }, { 2 * 16, GEN5, END, false },
-      { 2 * 8, GEN4, END, false }, { 2 * 8, 25e9, 0, false }, { 2 * 6, 16e9, 0, false },
-      { 2 * 8, 200e9, 0.6e-6, false }, { 2 * 4, 100e9, 0.6e-6, false },
+  /* 4 sockets, 12 bridges of 16 lanes and 16 of 8, 16 GCDs, 8 NICs with a port each; xGMI: 8 pairs
+   * of 4 links, 4 of 2, 16 of 1 (each GCD lists its side) */
+  { "nccl/rccl_topo_16p1h.xml",
+    "mi250x",
+    POD_FABRIC_GRAPH,
+    16,
+    4 + 28 + 8 + 8,
+    1,
+    { { 2 * 12, GEN4, 0, false },
+      { 2 * 16, GEN3, 0, false },
+      { 2 * 16, GEN5, END, false },
+      { 2 * 8, GEN4, END, false },
+      { 2 * 8, 25e9, 0, false },
+      { 2 * 6, 16e9, 0, false },
+      { 2 * 8, 200e9, 0.6e-6, false },
+      { 2 * 4, 100e9, 0.6e-6, false },
       { 2 * 16, 50e9, 0.6e-6, false } } },
   /* 3 sockets, 8 GCDs of 3 links each, one port of 1 Gb/s on a socket */
-  { "nccl/rccl_topo_8p_90a_1.xml", "mi250x", POD_FABRIC_GRAPH, 8, 3 + 1, 1,
-    { { 2 * 8, GEN4, END, false }, { 2, 0.125e9, 0, false }, { 2 * 3, 24e9, 0, false },
+  { "nccl/rccl_topo_8p_90a_1.xml",
+    "mi250x",
+    POD_FABRIC_GRAPH,
+    8,
+    3 + 1,
+    1,
+    { { 2 * 8, GEN4, END, false },
+      { 2, 0.125e9, 0, false },
+      { 2 * 3, 24e9, 0, false },
       { 8 * 3, 50e9, 0.6e-6, false } } },
   /* 2 sockets; 8 times 3 bridges, a GPU, a NIC with a port of 400 Gb/s; a full mesh */
-  { "nccl/rccl_topo_8p_940.xml", "mi300x", POD_FABRIC_GRAPH, 8, 2 + 8 * (3 + 1 + 1), 1,
-    { { 2 * 24, GEN5, 0, false }, { 2 * 16, GEN5, END, false }, { 2 * 8, 50e9, 0, false },
-      { 2, 22e9, 0, false }, { 8 * 7, 64e9, 0.6e-6, false } } },
+  { "nccl/rccl_topo_8p_940.xml",
+    "mi300x",
+    POD_FABRIC_GRAPH,
+    8,
+    2 + 8 * (3 + 1 + 1),
+    1,
+    { { 2 * 24, GEN5, 0, false },
+      { 2 * 16, GEN5, END, false },
+      { 2 * 8, 50e9, 0, false },
+      { 2, 22e9, 0, false },
+      { 8 * 7, 64e9, 0.6e-6, false } } },
   /* 4 sockets, 20 bridges, 8 GPUs, 4 NICs with a port of 200 Gb/s; two full meshes of 4 */
-  { "nccl/rccl_topo_8p_rome_4nics.xml", "mi250x", POD_FABRIC_GRAPH, 8, 4 + 20 + 4 + 4, 1,
-    { { 2 * 20, GEN4, 0, false }, { 2 * 12, GEN4, END, false }, { 2 * 4, 25e9, 0, false },
-      { 2 * 6, 16e9, 0, false }, { 8 * 3, 50e9, 0.6e-6, false } } },
+  { "nccl/rccl_topo_8p_rome_4nics.xml",
+    "mi250x",
+    POD_FABRIC_GRAPH,
+    8,
+    4 + 20 + 4 + 4,
+    1,
+    { { 2 * 20, GEN4, 0, false },
+      { 2 * 12, GEN4, END, false },
+      { 2 * 4, 25e9, 0, false },
+      { 2 * 6, 16e9, 0, false },
+      { 8 * 3, 50e9, 0.6e-6, false } } },
   /* Two spellings of a speed: 18 NVLinks, 400000 Mbit/s = 50 GB/s, 32 GT/s x16 = 63 GB/s */
-  { "nccl/p09.xml", "h100", POD_FABRIC_GRAPH, 1, 1 + 1 + 1 + 1, 1,
+  { "nccl/p09.xml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    1,
+    1 + 1 + 1 + 1,
+    1,
     { { 2 * 2, GEN5, END, false }, { 2, 50e9, 0, false }, { 2, 18 * 25e9, 0.3e-6, false } } },
 };
 
@@ -116,7 +215,7 @@ START_TEST (test_routes)
 END_TEST
 
 #define GPU(attributes, inside)                                                                    \
-  "<system version=\"1\">\n<cpu numaid=\"0\">\n<pci busid=\"0:1\" class=\"0x030200\" " attributes   \
+  "<system version=\"1\">\n<cpu numaid=\"0\">\n<pci busid=\"0:1\" class=\"0x030200\" " attributes  \
   ">\n<gpu dev=\"0\" sm=\"90\">\n" inside "</gpu>\n</pci>\n</cpu>\n</system>\n"
 
 static const struct
@@ -180,22 +279,23 @@ START_TEST (test_files_without_gpus)
 }
 END_TEST
 
-/* POWER 9 with NVLinks to the CPU, Grace with C2C, two hosts in one file, links listed by one side. */
+/* POWER 9 with NVLinks to the CPU, Grace with C2C, two hosts in one file, links listed by one side.
+ */
 START_TEST (test_other_links)
 {
-  g_autoptr (PodTopology) topology = import_text (
-      pod_nccl_xml_read, ".xml",
-      "<system version=\"1\">\n"
-      "<cpu numaid=\"0\" host_hash=\"0xa\" arch=\"ppc64\">\n"
-      "<pci busid=\"1\" class=\"0x030200\"><gpu dev=\"1\" sm=\"90\">"
-      "<nvlink target=\"9\" count=\"3\" tclass=\"0x068001\"/>"
-      "<nvlink target=\"2\" count=\"2\" tclass=\"0x030200\"/></gpu></pci>\n"
-      "<pci busid=\"2\" class=\"0x030200\"><gpu dev=\"0\" sm=\"90\"/></pci>\n"
-      "</cpu>\n"
-      "<cpu numaid=\"0\" host_hash=\"0xb\" arch=\"arm64\">\n"
-      "<pci busid=\"1\" class=\"0x030200\"><gpu dev=\"0\" sm=\"90\">"
-      "<c2c bw=\"45000\" count=\"10\"/></gpu></pci>\n"
-      "</cpu></system>\n");
+  g_autoptr (PodTopology) topology
+      = import_text (pod_nccl_xml_read, ".xml",
+                     "<system version=\"1\">\n"
+                     "<cpu numaid=\"0\" host_hash=\"0xa\" arch=\"ppc64\">\n"
+                     "<pci busid=\"1\" class=\"0x030200\"><gpu dev=\"1\" sm=\"90\">"
+                     "<nvlink target=\"9\" count=\"3\" tclass=\"0x068001\"/>"
+                     "<nvlink target=\"2\" count=\"2\" tclass=\"0x030200\"/></gpu></pci>\n"
+                     "<pci busid=\"2\" class=\"0x030200\"><gpu dev=\"0\" sm=\"90\"/></pci>\n"
+                     "</cpu>\n"
+                     "<cpu numaid=\"0\" host_hash=\"0xb\" arch=\"arm64\">\n"
+                     "<pci busid=\"1\" class=\"0x030200\"><gpu dev=\"0\" sm=\"90\">"
+                     "<c2c bw=\"45000\" count=\"10\"/></gpu></pci>\n"
+                     "</cpu></system>\n");
   PodLink link;
   unsigned n_to_cpu = 0;
   unsigned n_one_way = 0;

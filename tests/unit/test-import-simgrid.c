@@ -11,37 +11,79 @@
 #define MB 1e6
 
 /* A host of a cluster has a link up and one down. A backbone is a link from entry to exit, with one
- * more from the router to the entry and from the exit to the router: three of its rate, two switches
- * beside the router. */
+ * more from the router to the entry and from the exit to the router: three of its rate, two
+ * switches beside the router. */
 static const ImportCase cases[] = {
   { "simgrid/two_hosts.xml", "h100", POD_FABRIC_GRAPH, 2, 0, 1, { { 1, 125 * MB, 100e-6, true } } },
-  { "simgrid/cluster_backbone.xml", "h100", POD_FABRIC_GRAPH, 100, 3, 1,
-    { { 200, 125 * MB, 50e-6, false }, { 1, 2250 * MB, 500e-6, false }, { 2, 2250 * MB, 0, false } } },
-  { "simgrid/cluster_crossbar.xml", "h100", POD_FABRIC_SWITCHED, 65536, 1, 1,
+  { "simgrid/cluster_backbone.xml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    100,
+    3,
+    1,
+    { { 200, 125 * MB, 50e-6, false },
+      { 1, 2250 * MB, 500e-6, false },
+      { 2, 2250 * MB, 0, false } } },
+  { "simgrid/cluster_crossbar.xml",
+    "h100",
+    POD_FABRIC_SWITCHED,
+    65536,
+    1,
+    1,
     { { 2 * 65536, 125 * MB, 50e-6, false } } },
   /* 3 x 2 x 2: 4 rings of 3, 6 pairs, 6 pairs */
-  { "simgrid/cluster_torus.xml", "tpu-v5p", POD_FABRIC_TORUS, 12, 0, 1,
+  { "simgrid/cluster_torus.xml",
+    "tpu-v5p",
+    POD_FABRIC_TORUS,
+    12,
+    0,
+    1,
     { { 2 * (12 + 6 + 6), 125 * MB, 50e-6, false } } },
   /* 16 hosts; each of 4 leaves has 2 cables to each of 2 cores */
-  { "simgrid/cluster_fat_tree.xml", "h100", POD_FABRIC_GRAPH, 16, 6, 1,
+  { "simgrid/cluster_fat_tree.xml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    16,
+    6,
+    1,
     { { 2 * (16 + 4 * 2 * 2), 125 * MB, 50e-6, false } } },
   /* 3 groups x 4 chassis x 5 routers x 2 hosts with a limiter each; green 12 x 10, black 3 x 5 x 6
    * of triple rate, blue 3 of fourfold rate */
-  { "simgrid/cluster_dragonfly.xml", "h100", POD_FABRIC_GRAPH, 120, 60 + 120, 1,
+  { "simgrid/cluster_dragonfly.xml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    120,
+    60 + 120,
+    1,
     { { 2 * (120 + 12 * 10), 125 * MB, 50e-6, false },
       { 2 * 3 * 5 * 6, 375 * MB, 50e-6, false },
       { 2 * 3, 500 * MB, 50e-6, false },
       { 120, 150 * MB, 0, true } } },
   /* 3 hosts on a bus: 2 switches, the link between them, one in and one out for each host */
-  { "simgrid/energy_platform.xml", "h100", POD_FABRIC_GRAPH, 3, 2, 1,
+  { "simgrid/energy_platform.xml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    3,
+    2,
+    1,
     { { 1 + 3 * 2, 100e3, 0, false } } },
   /* 32 + 28 + 32 hosts, 3 backbones without latency, a bus of 3 routers */
-  { "simgrid/griffon.xml", "h100", POD_FABRIC_GRAPH, 92, 3 * 3 + 2, 1,
+  { "simgrid/griffon.xml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    92,
+    3 * 3 + 2,
+    1,
     { { 2 * 92, 125 * MB, 24e-6, false },
       { 3 * 3 + 3 * 2, 1250 * MB, 0, false },
       { 1, 1250 * MB, 24e-6, false } } },
   /* Two zones: two hosts with a link each way, one with a shared link and so a port of its own */
-  { "simgrid/routing_cluster.xml", "h100", POD_FABRIC_GRAPH, 6, 2 * (3 + 1), 1,
+  { "simgrid/routing_cluster.xml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    6,
+    2 * (3 + 1),
+    1,
     { { 2, 2250 * MB, 500e-6, false },
       { 4, 2250 * MB, 0, false },
       { 8, 125 * MB, 100e-6, false },
@@ -49,7 +91,12 @@ static const ImportCase cases[] = {
       { 4, 125 * MB, 0, false },
       { 1, 2250 * MB, 500e-6, true } } },
   /* 40 + 50 + 30 hosts, 3 backbones, 4 routers, the place where the cabinets' links meet */
-  { "simgrid/data_center.xml", "h100", POD_FABRIC_GRAPH, 120, 3 * 3 + 4 + 1, 1,
+  { "simgrid/data_center.xml",
+    "h100",
+    POD_FABRIC_GRAPH,
+    120,
+    3 * 3 + 4 + 1,
+    1,
     { { 2 * 120, 125 * MB, 100e-6, false },
       { 3, 1250 * MB, 100e-6, false },
       { 3 * 2, 1250 * MB, 0, false },
@@ -65,7 +112,8 @@ START_TEST (test_files)
 }
 END_TEST
 
-/* -- routes -------------------------------------------------------------------------------------- */
+/* -- routes --------------------------------------------------------------------------------------
+ */
 
 static void
 measure (const PodTopology *topology, uint32_t from, uint32_t to, double *out_s, double *out_rate)
@@ -103,8 +151,8 @@ START_TEST (test_small_platform)
       = import_load (pod_simgrid_xml_read, "simgrid/small_platform.xml");
   double jacquelin_boivin = 410.463e-6 + 370.788e-6 + 29.5890617e-3 + 35.083019e-3 + 136.931e-6
                             + 514.433e-6 + 514.433e-6 + 136.931e-6 + 6.932556e-3 + 6.932556e-3;
-  double jacquelin_tremblay = 410.463e-6 + 370.788e-6 + 29.5890617e-3 + 35.083019e-3 + 136.931e-6
-                              + 514.433e-6;
+  double jacquelin_tremblay
+      = 410.463e-6 + 370.788e-6 + 29.5890617e-3 + 35.083019e-3 + 136.931e-6 + 514.433e-6;
 
   ck_assert_uint_eq (topology->n_devices, 7);
   check_route (topology, 0, 1, 1.461517e-3, 7.20975e6);
@@ -130,8 +178,9 @@ START_TEST (test_shared_is_one_link)
 }
 END_TEST
 
-/* Grid'5000: 0.1 ms a link. Up, backbone, the cluster's own link; from site to site link_gw_toulouse,
- * three links of the backbone (toulouse, marseille, lyon, bordeaux) and link_gw_bordeaux. */
+/* Grid'5000: 0.1 ms a link. Up, backbone, the cluster's own link; from site to site
+ * link_gw_toulouse, three links of the backbone (toulouse, marseille, lyon, bordeaux) and
+ * link_gw_bordeaux. */
 START_TEST (test_grid5000)
 {
   g_autoptr (PodTopology) topology = import_load (pod_simgrid_xml_read, "simgrid/g5k.xml");
@@ -155,10 +204,11 @@ START_TEST (test_grid5000)
 }
 END_TEST
 
-#define PLATFORM(body) "<platform version=\"4.1\">\n<zone id=\"z\" routing=\"Full\">\n" body "</zone>\n</platform>\n"
+#define PLATFORM(body)                                                                             \
+  "<platform version=\"4.1\">\n<zone id=\"z\" routing=\"Full\">\n" body "</zone>\n</platform>\n"
 #define TWO                                                                                        \
-  "<host id=\"a\" speed=\"1Gf\"/><host id=\"b\" speed=\"1Gf\"/>"                                    \
-  "<link id=\"l\" bandwidth=\"1GBps\"/>"                                                            \
+  "<host id=\"a\" speed=\"1Gf\"/><host id=\"b\" speed=\"1Gf\"/>"                                   \
+  "<link id=\"l\" bandwidth=\"1GBps\"/>"                                                           \
   "<link id=\"d\" bandwidth=\"2GBps\" latency=\"3us\" sharing_policy=\"SPLITDUPLEX\"/>\n"
 #define ROUTE(attributes, links) "<route src=\"a\" dst=\"b\"" attributes ">\n" links "</route>\n"
 
@@ -170,10 +220,14 @@ static const struct
   double bytes_per_s;
   double latency_s;
 } units[] = {
-  { "125MBps", "50us", 125e6, 50e-6 }, { "1Gbps", "2ms", 125e6, 2e-3 },
-  { "1GiBps", "0", 1073741824, 0 },    { "8Kibps", "1s", 1024, 1 },
-  { "1.25E9Bps", "1.0E-4s", 1.25e9, 1e-4 }, { "5kBps", "3ns", 5e3, 3e-9 },
-  { "1e6", "1m", 1e6, 60 },            { "1TBps", "4ps", 1e12, 4e-12 },
+  { "125MBps", "50us", 125e6, 50e-6 },
+  { "1Gbps", "2ms", 125e6, 2e-3 },
+  { "1GiBps", "0", 1073741824, 0 },
+  { "8Kibps", "1s", 1024, 1 },
+  { "1.25E9Bps", "1.0E-4s", 1.25e9, 1e-4 },
+  { "5kBps", "3ns", 5e3, 3e-9 },
+  { "1e6", "1m", 1e6, 60 },
+  { "1TBps", "4ps", 1e12, 4e-12 },
 };
 
 START_TEST (test_units)
@@ -191,13 +245,14 @@ END_TEST
 /* One direction for each of a SPLITDUPLEX link's names, and routes that are not symmetrical. */
 START_TEST (test_directions)
 {
-  g_autoptr (PodTopology) topology = import_text (
-      pod_simgrid_xml_read, ".xml",
-      PLATFORM (TWO ROUTE ("", "<link_ctn id=\"d\" direction=\"UP\"/>\n")));
+  g_autoptr (PodTopology) topology
+      = import_text (pod_simgrid_xml_read, ".xml",
+                     PLATFORM (TWO ROUTE ("", "<link_ctn id=\"d\" direction=\"UP\"/>\n")));
   g_autoptr (PodTopology) named = import_text (
       pod_simgrid_xml_read, ".xml",
-      PLATFORM (TWO ROUTE (" symmetrical=\"NO\"", "<link_ctn id=\"d_UP\"/>\n") "<route src=\"b\" dst=\"a\">"
-                "<link_ctn id=\"l\"/></route>"));
+      PLATFORM (TWO ROUTE (" symmetrical=\"NO\"",
+                           "<link_ctn id=\"d_UP\"/>\n") "<route src=\"b\" dst=\"a\">"
+                                                        "<link_ctn id=\"l\"/></route>"));
   g_autoptr (GArray) links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
 
   ck_assert_uint_eq (topology->n_links, 2);
@@ -209,20 +264,24 @@ START_TEST (test_directions)
 }
 END_TEST
 
-/* Floyd counts links: a - b - c costs 2, a - c over three links 3. A pair without a route is noted. */
+/* Floyd counts links: a - b - c costs 2, a - c over three links 3. A pair without a route is noted.
+ */
 START_TEST (test_shortest)
 {
-  g_autoptr (PodTopology) topology = import_text (
-      pod_simgrid_xml_read, ".xml",
-      "<platform version=\"4.1\"><zone id=\"z\" routing=\"Floyd\">"
-      "<host id=\"a\"/><host id=\"b\"/><host id=\"c\"/><host id=\"lone\"/>"
-      "<link id=\"1\" bandwidth=\"1MBps\" latency=\"1s\"/><link id=\"2\" bandwidth=\"1MBps\" latency=\"2s\"/>"
-      "<link id=\"3\" bandwidth=\"1GBps\" latency=\"3s\"/><link id=\"4\" bandwidth=\"1GBps\" latency=\"4s\"/>"
-      "<link id=\"5\" bandwidth=\"1GBps\" latency=\"5s\"/>"
-      "<route src=\"a\" dst=\"b\"><link_ctn id=\"1\"/></route>"
-      "<route src=\"b\" dst=\"c\"><link_ctn id=\"2\"/></route>"
-      "<route src=\"a\" dst=\"c\"><link_ctn id=\"3\"/><link_ctn id=\"4\"/><link_ctn id=\"5\"/></route>"
-      "</zone></platform>");
+  g_autoptr (PodTopology) topology
+      = import_text (pod_simgrid_xml_read, ".xml",
+                     "<platform version=\"4.1\"><zone id=\"z\" routing=\"Floyd\">"
+                     "<host id=\"a\"/><host id=\"b\"/><host id=\"c\"/><host id=\"lone\"/>"
+                     "<link id=\"1\" bandwidth=\"1MBps\" latency=\"1s\"/><link id=\"2\" "
+                     "bandwidth=\"1MBps\" latency=\"2s\"/>"
+                     "<link id=\"3\" bandwidth=\"1GBps\" latency=\"3s\"/><link id=\"4\" "
+                     "bandwidth=\"1GBps\" latency=\"4s\"/>"
+                     "<link id=\"5\" bandwidth=\"1GBps\" latency=\"5s\"/>"
+                     "<route src=\"a\" dst=\"b\"><link_ctn id=\"1\"/></route>"
+                     "<route src=\"b\" dst=\"c\"><link_ctn id=\"2\"/></route>"
+                     "<route src=\"a\" dst=\"c\"><link_ctn id=\"3\"/><link_ctn id=\"4\"/><link_ctn "
+                     "id=\"5\"/></route>"
+                     "</zone></platform>");
 
   check_route (topology, 0, 2, 3, 1e6);
   check_route (topology, 2, 0, 3, 1e6);
@@ -231,7 +290,7 @@ START_TEST (test_shortest)
 END_TEST
 
 #define CLUSTER(attributes)                                                                        \
-  "<platform version=\"4.1\">\n<cluster id=\"c\" prefix=\"n\" suffix=\"\" radical=\"0-3\" "          \
+  "<platform version=\"4.1\">\n<cluster id=\"c\" prefix=\"n\" suffix=\"\" radical=\"0-3\" "        \
   "speed=\"1f\" bw=\"1GBps\" lat=\"1us\" " attributes "/>\n</platform>\n"
 
 static const struct
@@ -254,6 +313,8 @@ static const struct
   { PLATFORM ("<host id=\"a\"/>\n<host id=\"a\"/>\n"), ":4: the id 'a' stands twice" },
   { PLATFORM ("<include file=\"x\"/>\n"), ":3: <include> is not read" },
   { PLATFORM (TWO "<link id=\"l\" bandwidth=\"1GBps\"/>\n"), ":4: the link id 'l' stands twice" },
+  { PLATFORM ("<link id=\"l\" bandwidth=\"1Bps\" state_file=\"s\"/>\n"),
+    ":3: <link> state_file: links that change in time are not modelled" },
   { PLATFORM ("<link id=\"l\"/>\n"), ":3: <link> lacks the attribute bandwidth" },
   { PLATFORM ("<link id=\"l\" bandwidth=\"1GB\"/>\n"),
     ":3: <link> bandwidth: expected a rate above 0 such as 125MBps or 10Gbps, got '1GB'" },

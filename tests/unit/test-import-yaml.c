@@ -46,7 +46,8 @@ START_TEST (test_tree)
   ck_assert_double_eq (number, 2.5);
   ck_assert_int_eq (deep->kind, POD_YAML_SEQUENCE);
   ck_assert_uint_eq (pod_yaml_item (deep, 0)->line, 5);
-  ck_assert (pod_yaml_bool (yaml, pod_yaml_get (pod_yaml_item (deep, 0), "a"), &flag, NULL) && flag);
+  ck_assert (pod_yaml_bool (yaml, pod_yaml_get (pod_yaml_item (deep, 0), "a"), &flag, NULL)
+             && flag);
   ck_assert (pod_yaml_is_null (pod_yaml_item (deep, 1)));
   ck_assert (!pod_yaml_is_null (pod_yaml_item (deep, 0)));
   ck_assert_str_eq (pod_yaml_get (root, "text")->text, "two\nlines\n");
@@ -113,10 +114,13 @@ static const struct
   bool is_double;
   bool is_uint;
 } numbers[] = {
-  { "1", true, true },     { "0", true, true },      { "1e3", true, false }, { "-1", true, false },
-  { "1.5", true, false },  { ".5", true, false },    { "0x10", false, false }, { "inf", false, false },
-  { ".inf", false, false }, { "nan", false, false }, { "1 2", false, false }, { "'1'", false, false },
-  { "", false, false },    { "99999999999999999999", true, false },
+  { "1", true, true },      { "0", true, true },
+  { "1e3", true, false },   { "-1", true, false },
+  { "1.5", true, false },   { ".5", true, false },
+  { "0x10", false, false }, { "inf", false, false },
+  { ".inf", false, false }, { "nan", false, false },
+  { "1 2", false, false },  { "'1'", false, false },
+  { "", false, false },     { "99999999999999999999", true, false },
 };
 
 START_TEST (test_numbers)
