@@ -68,10 +68,6 @@ pod_table_add_row (PodTable *table, const char *const *cells)
     {
       g_assert (cells[i] != NULL);
       row[i] = g_utf8_make_valid (cells[i], -1);
-      /* Text from a file must not break a row nor steer the terminal */
-      for (char *c = row[i]; *c != '\0'; c++)
-        if (g_ascii_iscntrl (*c))
-          *c = ' ';
     }
   g_ptr_array_add (table->rows, row);
 }

@@ -22,6 +22,7 @@ int pod_cmd_diff (int argc, char **argv);
 int pod_cmd_model (int argc, char **argv);
 int pod_cmd_topology (int argc, char **argv);
 int pod_cmd_collective (int argc, char **argv);
+int pod_cmd_matmul (int argc, char **argv);
 int pod_cmd_roofline (int argc, char **argv);
 int pod_cmd_calibrate (int argc, char **argv);
 int pod_cmd_validate (int argc, char **argv);

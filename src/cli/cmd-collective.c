@@ -1,11 +1,13 @@
 #include "cli/collective-private.h"
 #include "import/topology-import.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/units.h"
+#include "report/report.h"
 
 /* podsim collective: one collective over a range of sizes, as nccl-tests prints it. */
 
@@ -32,6 +34,13 @@ options_clear (PodCollectiveOptions *options)
   g_free (options->network);
   g_free (options->packet);
   g_free (options->json);
+  g_free (options->phases);
+  g_free (options->steps);
+  g_free (options->traffic);
+  g_free (options->ragged);
+  g_free (options->replicated);
+  g_free (options->background);
+  g_free (options->plot);
   g_strfreev (options->sets);
 }
 
@@ -43,6 +52,8 @@ job_clear (PodCollectiveJob *job)
   pod_topology_free (job->topology);
   pod_library_free (job->library);
   g_free (job->devices);
+  g_free (job->borrowed_devices);
+  g_free (job->traffic.shares);
   g_clear_pointer (&job->sizes, g_array_unref);
   g_clear_pointer (&job->dead_links, g_array_unref);
 }
@@ -71,20 +82,34 @@ parse_options (int *argc, char ***argv, PodCollectiveOptions *options, int *out_
       "collective_permute",
       "K" },
     { "axes", 0, 0, G_OPTION_ARG_FILENAME, &options->axes,
-      "Torus group: x, x:4, y,z (also dcn, core)", "LIST" },
+      "Torus group: x, x:4, x:4@2 (every second), y,z (also dcn, core)", "LIST" },
+    { "replicated", 0, 0, G_OPTION_ARG_FILENAME, &options->replicated,
+      "Idle axes that hold copies of the array: their links may help", "LIST" },
     { "ranks", 0, 0, G_OPTION_ARG_FILENAME, &options->ranks, "Group of the first N devices", "N" },
     { "stride", 0, 0, G_OPTION_ARG_FILENAME, &options->stride, "With --ranks: every S-th device",
       "S" },
     { "devices", 0, 0, G_OPTION_ARG_FILENAME, &options->devices,
       "Group of these devices, in ring order", "LIST" },
     { "bytes", 0, 0, G_OPTION_ARG_FILENAME, &options->bytes,
-      "A size, or MIN:MAX:FACTOR (default 8:8GiB:2)", "RANGE" },
+      "Sizes, or MIN:MAX:FACTOR, with commas between (default 8:8GiB:2)", "LIST" },
     { "bytes-are", 0, 0, G_OPTION_ARG_FILENAME, &options->bytes_are,
       "nccl (default), or global: the array over the whole group", "WHAT" },
     { "algorithm", 0, 0, G_OPTION_ARG_FILENAME, &options->algorithm,
       "An algorithm's name, ring/ll128 with its protocol, or auto (default)", "A" },
     { "library", 0, 0, G_OPTION_ARG_FILENAME, &options->library,
       "Whose cost tables: nccl-2.27, rccl, xla, a file; none (default: the vendor's)", "L" },
+    { "phases", 0, 0, G_OPTION_ARG_FILENAME, &options->phases,
+      "pipelined (default): the phases of an algorithm overlap; sequential: one after another",
+      "MODE" },
+    { "steps", 0, 0, G_OPTION_ARG_FILENAME, &options->steps,
+      "step-ring's law: none, or endpoint-delay=TIME, local-memory=RATE, floor, store-and-forward",
+      "LAW" },
+    { "traffic", 0, 0, G_OPTION_ARG_FILENAME, &options->traffic,
+      "All-to-all: bytes from each rank (row) to each rank (column), with tabs between", "FILE" },
+    { "ragged", 0, 0, G_OPTION_ARG_FILENAME, &options->ragged,
+      "All-to-all: FILLED/DESTINATIONS that are not empty, or zipf:POWER", "WHAT" },
+    { "background", 0, 0, G_OPTION_ARG_FILENAME, &options->background,
+      "Traffic of others: lines of device from, device to, rate, with tabs between", "FILE" },
     { "fidelity", 0, 0, G_OPTION_ARG_FILENAME, &options->fidelity,
       "book, ideal or calibrated (default)", "F" },
     { "dtype", 0, 0, G_OPTION_ARG_FILENAME, &options->dtype,
@@ -99,6 +124,8 @@ parse_options (int *argc, char ***argv, PodCollectiveOptions *options, int *out_
       "PATH=VALUE" },
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &options->json,
       "Write every number as JSON (- for stdout)", "FILE" },
+    { "plot", 0, 0, G_OPTION_ARG_FILENAME, &options->plot,
+      "Picture of time and bandwidth against size, with data and gnuplot script", "DIR" },
     { "explain", 0, 0, G_OPTION_ARG_NONE, &options->is_explained,
       "Say what each algorithm costs, and why", NULL },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
@@ -118,9 +145,32 @@ require (const char *value, const char *option, GError **error)
   return false;
 }
 
+/* Appends MIN, MIN * FACTOR, ... MAX. */
+static bool
+append_series (const char *text, uint64_t first, uint64_t last, double factor, GArray *sizes,
+               GError **error)
+{
+  for (uint64_t size = first;;)
+    {
+      double next = (double) size * factor;
+
+      if (sizes->len == MAX_ROWS)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_LIMIT, "--bytes: '%s' makes more than %d sizes",
+                       text, MAX_ROWS);
+          return false;
+        }
+      g_array_append_val (sizes, size);
+      /* 2^53: beyond it a factor close to 1 might not move the size */
+      if (size == last || next > (double) last || next > 9007199254740992.0)
+        return true;
+      size = MAX (size + 1, (uint64_t) next);
+    }
+}
+
 /* "4MiB", "8:8GiB" or "8:8GiB:2" */
 static bool
-parse_sizes (const char *text, GArray *sizes, GError **error)
+append_sizes (const char *text, GArray *sizes, GError **error)
 {
   g_auto (GStrv) parts = g_strsplit (text, ":", -1);
   guint n = g_strv_length (parts);
@@ -141,29 +191,24 @@ parse_sizes (const char *text, GArray *sizes, GError **error)
       return false;
     }
   if (n == 1)
-    last = first;
-  if (n > 1 && (first < 1 || last < first || factor <= 1))
-    {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
-                   "--bytes: MIN:MAX:FACTOR needs 1 <= MIN <= MAX and FACTOR > 1, got '%s'", text);
-      return false;
-    }
-  for (uint64_t size = first;;)
-    {
-      double next = (double) size * factor;
+    return append_series (text, first, first, 2, sizes, error);
+  if (first >= 1 && last >= first && factor > 1)
+    return append_series (text, first, last, factor, sizes, error);
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+               "--bytes: MIN:MAX:FACTOR needs 1 <= MIN <= MAX and FACTOR > 1, got '%s'", text);
+  return false;
+}
 
-      g_array_append_val (sizes, size);
-      /* 2^53: beyond it a factor close to 1 might not move the size */
-      if (n == 1 || next > (double) last || next > 9007199254740992.0)
-        return true;
-      if (sizes->len == MAX_ROWS)
-        {
-          g_set_error (error, POD_ERROR, POD_ERROR_LIMIT, "--bytes: '%s' makes more than %d sizes",
-                       text, MAX_ROWS);
-          return false;
-        }
-      size = MAX (size + 1, (uint64_t) next);
-    }
+/* Several of them with commas between. */
+static bool
+parse_sizes (const char *text, GArray *sizes, GError **error)
+{
+  g_auto (GStrv) items = g_strsplit (*text == '\0' ? " " : text, ",", -1);
+
+  for (char **item = items; *item != NULL; item++)
+    if (!append_sizes (*item, sizes, error))
+      return false;
+  return true;
 }
 
 static bool
@@ -251,7 +296,8 @@ make_job (PodCollectiveJob *job, const PodCollectiveOptions *options, GError **e
     pod_error_prefix_option (error, "--topology");
   return job->topology != NULL && apply_sets (job->topology, options->sets, error)
          && choose_library (job, options->library, error)
-         && pod_collective_make_group (job, options, error);
+         && pod_collective_make_group (job, options, error)
+         && pod_collective_read_extras (job, options, error);
 }
 
 /* --network and --packet */
@@ -289,6 +335,10 @@ pod_collective_query (const PodCollectiveJob *job, uint64_t payload_bytes, PodPl
     .payload_bytes = payload_bytes,
     .algorithm = job->algorithm,
     .library = job->library,
+    .phases = job->phases,
+    .steps = job->has_steps ? &job->steps : NULL,
+    .traffic = job->traffic.shares != NULL ? &job->traffic : NULL,
+    .borrowed = job->borrowed.n_devices > 0 ? &job->borrowed : NULL,
   };
 }
 
@@ -341,6 +391,22 @@ run_size (const PodCollectiveJob *job, uint64_t bytes, GError **error)
 }
 
 static bool
+write_files (const PodCollectiveJob *job, const PodCollectiveOptions *options,
+             const GPtrArray *rows, GError **error)
+{
+  g_autoptr (JsonObject) result = pod_collective_to_json (job, options, rows);
+
+  if (options->json != NULL && !pod_cli_write_json (result, options->json, error))
+    return false;
+  if (options->plot == NULL)
+    return true;
+  if (!pod_report_has_gnuplot ())
+    fprintf (stderr, "podsim: gnuplot is not installed: %s gets data and script, no .png\n",
+             options->plot);
+  return pod_report_collective_plots (result, options->plot, error);
+}
+
+static bool
 run (const PodCollectiveOptions *options, GError **error)
 {
   g_auto (PodCollectiveJob) job = { 0 };
@@ -357,13 +423,8 @@ run (const PodCollectiveOptions *options, GError **error)
         return false;
       g_ptr_array_add (rows, row);
     }
-  if (options->json != NULL)
-    {
-      g_autoptr (JsonObject) result = pod_collective_to_json (&job, options, rows);
-
-      if (!pod_cli_write_json (result, options->json, error))
-        return false;
-    }
+  if (!write_files (&job, options, rows, error))
+    return false;
   if (!is_quiet)
     pod_collective_print_table (&job, options, rows);
   if (!is_quiet && options->is_explained)

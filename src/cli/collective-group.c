@@ -38,7 +38,8 @@ dim_extent (const PodTopology *topology, unsigned dim)
 }
 
 static bool
-find_dim (const PodTopology *topology, const char *name, unsigned *out, GError **error)
+find_dim (const PodTopology *topology, const char *name, const char *option, unsigned *out,
+          GError **error)
 {
   for (unsigned dim = 0; dim < G_N_ELEMENTS (dim_names); dim++)
     if (strcmp (name, dim_names[dim]) == 0 && (dim >= POD_DIM_DCN || dim < topology->n_dims))
@@ -47,48 +48,66 @@ find_dim (const PodTopology *topology, const char *name, unsigned *out, GError *
         return true;
       }
   g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
-               "--axes: %s has no axis '%s', expected %s, dcn or core", topology->name, name,
+               "--%s: %s has no axis '%s', expected %s, dcn or core", option, topology->name, name,
                topology->n_dims == 3   ? "x, y, z"
                : topology->n_dims == 2 ? "x, y"
                                        : "x");
   return false;
 }
 
-/* "x" takes what is left of the axis, "x:4" that many neighbours; an axis named twice goes on where
- * it stopped. */
+/* "4" or "4@2": members, and how far apart they stand. */
 static bool
-add_factor (PodCollectiveJob *job, const char *text, GError **error)
+parse_members (const char *text, const char *option, uint64_t *out_size, uint64_t *out_stride,
+               GError **error)
+{
+  g_auto (GStrv) parts = g_strsplit (text, "@", 2);
+
+  return pod_cli_parse_count (parts[0] == NULL ? "" : parts[0], option, UINT32_MAX, out_size, error)
+         && (parts[0] == NULL || parts[1] == NULL
+             || pod_cli_parse_count (parts[1], option, UINT32_MAX, out_stride, error));
+}
+
+/* "x" takes what is left of the axis, "x:4" that many neighbours, "x:4@2" every second; an axis
+ * named twice goes on where it stopped. */
+static bool
+add_factor (PodCollectiveJob *job, const char *text, const char *option, GError **error)
 {
   g_auto (GStrv) parts = g_strsplit (text, ":", -1);
   PodGroup *group = &job->group;
-  unsigned dim, stride = 1, extent;
-  uint64_t size;
+  unsigned dim, extent;
+  uint64_t size, stride = 1;
 
   if (g_strv_length (parts) > 2 || group->n_factors == POD_MAX_FACTORS)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
-                   "--axes: expected up to %d of AXIS or AXIS:N, got '%s'", POD_MAX_FACTORS, text);
+                   "--%s: expected up to %d of AXIS, AXIS:N or AXIS:N@STRIDE, got '%s'", option,
+                   POD_MAX_FACTORS, text);
       return false;
     }
-  if (!find_dim (job->topology, parts[0] == NULL ? "" : g_strstrip (parts[0]), &dim, error))
+  if (!find_dim (job->topology, parts[0] == NULL ? "" : g_strstrip (parts[0]), option, &dim, error))
     return false;
   for (unsigned f = 0; f < group->n_factors; f++)
     if (group->factors[f].dim == dim)
-      stride *= group->factors[f].size;
+      stride = (uint64_t) group->factors[f].size * group->factors[f].stride;
   extent = dim_extent (job->topology, dim);
   size = extent / stride;
   if (parts[0] != NULL && parts[1] != NULL
-      && !pod_cli_parse_count (parts[1], "axes", UINT32_MAX, &size, error))
+      && !parse_members (parts[1], option, &size, &stride, error))
     return false;
-  if (size < 1 || size * stride > extent || extent % (size * stride) != 0)
+  if (size < 1 || size > extent || stride > extent || size * stride > extent
+      || extent % (size * stride) != 0)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
-                   "--axes: %s: %" G_GUINT64_FORMAT " at stride %u do not divide axis %s of %u",
-                   text, size, stride, dim_names[dim], extent);
+                   "--%s: %s: %" G_GUINT64_FORMAT " at stride %" G_GUINT64_FORMAT
+                   " do not divide axis %s of %u",
+                   option, text, size, stride, dim_names[dim], extent);
       return false;
     }
-  group->factors[group->n_factors++]
-      = (PodGroupFactor){ .dim = (uint8_t) dim, .stride = stride, .size = (uint32_t) size };
+  group->factors[group->n_factors++] = (PodGroupFactor){
+    .dim = (uint8_t) dim,
+    .stride = (uint32_t) stride,
+    .size = (uint32_t) size,
+  };
   return true;
 }
 
@@ -102,6 +121,7 @@ list_factor_devices (PodCollectiveJob *job)
   for (unsigned f = 0; f < group->n_factors; f++)
     group->n_devices *= group->factors[f].size;
   job->devices = g_new (uint32_t, group->n_devices);
+  group->devices = job->devices;
   for (uint32_t i = 0; i < group->n_devices; i++)
     {
       unsigned coords[POD_MAX_DIMS] = { 0 }, core = 0;
@@ -122,24 +142,26 @@ list_factor_devices (PodCollectiveJob *job)
     }
 }
 
-static bool
-group_by_axes (PodCollectiveJob *job, const char *axes, GError **error)
+bool
+pod_collective_add_axes (PodCollectiveJob *job, const char *axes, const char *option,
+                         GError **error)
 {
   g_auto (GStrv) list = g_strsplit (axes, ",", -1);
 
   if (job->topology->fabric != POD_FABRIC_TORUS)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--axes: %s is no torus, take --ranks",
-                   job->topology->name);
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--%s: %s is no torus, take --ranks",
+                   option, job->topology->name);
       return false;
     }
   if (*list == NULL)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--axes: expected AXIS or AXIS:N, got ''");
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--%s: expected AXIS or AXIS:N, got ''",
+                   option);
       return false;
     }
   for (char **item = list; *item != NULL; item++)
-    if (!add_factor (job, *item, error))
+    if (!add_factor (job, *item, option, error))
       return false;
   list_factor_devices (job);
   return true;
@@ -230,7 +252,7 @@ pod_collective_make_group (PodCollectiveJob *job, const PodCollectiveOptions *op
       return false;
     }
   if (options->axes != NULL)
-    is_good = group_by_axes (job, options->axes, error);
+    is_good = pod_collective_add_axes (job, options->axes, "axes", error);
   else if (options->devices != NULL)
     is_good = group_by_list (job, options->devices, error);
   else
@@ -250,7 +272,7 @@ pod_collective_make_group (PodCollectiveJob *job, const PodCollectiveOptions *op
     {
       g_free (job->devices);
       for (unsigned dim = 0; dim < G_N_ELEMENTS (dim_names); dim++)
-        if (dim_extent (job->topology, dim) > 1 && !add_factor (job, dim_names[dim], error))
+        if (dim_extent (job->topology, dim) > 1 && !add_factor (job, dim_names[dim], "axes", error))
           return false;
       list_factor_devices (job);
     }

@@ -25,6 +25,13 @@ typedef struct
   char *network;
   char *packet;
   char *json;
+  char *phases;
+  char *steps;
+  char *traffic;
+  char *ragged;
+  char *replicated;
+  char *background;
+  char *plot;
   char **sets;
   gboolean is_explained;
 } PodCollectiveOptions;
@@ -44,6 +51,12 @@ typedef struct
   PodGroup group;
   uint32_t *devices; /* what group.devices points to */
   GArray *sizes;     /* (element-type uint64_t) */
+  PodPhases phases;
+  bool has_steps;
+  PodStepLaw steps;
+  PodTrafficMatrix traffic; /* shares NULL: none */
+  PodGroup borrowed;        /* n_devices 0: none */
+  uint32_t *borrowed_devices;
 } PodCollectiveJob;
 
 typedef struct
@@ -64,6 +77,15 @@ void pod_collective_query (const PodCollectiveJob *job, uint64_t payload_bytes, 
 /* A whole number from 1 to @most; errors name --@option. */
 bool pod_cli_parse_count (const char *text, const char *option, uint64_t most, uint64_t *out,
                           GError **error);
+
+/* Appends the factors of "x:4,y" to job->group and lists its devices anew; errors name --@option.
+ */
+bool pod_collective_add_axes (PodCollectiveJob *job, const char *axes, const char *option,
+                              GError **error);
+/* --steps, --phases, --traffic, --ragged, --replicated and --background, once the group is known.
+ */
+bool pod_collective_read_extras (PodCollectiveJob *job, const PodCollectiveOptions *options,
+                                 GError **error);
 
 /* Fills job->group from --axes, --ranks or --devices: without a choice the whole machine, or two
  * devices for p2p. */

@@ -13,6 +13,7 @@ const PodCommand pod_commands[] = {
   { "run", "one training step: time, breakdown, memory, timeline", pod_cmd_run },
   { "diff", "what changed between two results, and which terms explain it", pod_cmd_diff },
   { "collective", "one collective, as nccl-tests prints it", pod_cmd_collective },
+  { "matmul", "a sharded matmul: its case, the ways to do it, the best", pod_cmd_matmul },
   { "roofline", "one operation on one device: time, bound, intensity", pod_cmd_roofline },
   { "model", "a model's parameters, FLOPs and cache", pod_cmd_model },
   { "topology", "what a machine is", pod_cmd_topology },

@@ -128,8 +128,8 @@ slice_volumes (const PodPlanRequest *request, PodAxisShape *shapes)
  * wrap); a line moves exactly (N-1)/N, which is how the book computes it. All-reduce twice.
  * All-to-all: payload S is a rank's send buffer, so the book's V = N S and V X/(4 N W) = S X/(4 W)
  * for the longest axis X. Cores and slices bound beside it. */
-static void
-set_book (const PodPlanRequest *request, PodPlan *plan)
+void
+pod_axis_exchange_book (const PodPlanRequest *request, PodPlan *plan)
 {
   double sum_w = 0, n_torus = 1, longest_s = 0, others_s = 0, latency_s = 0;
   double twice = request->kind == POD_ALL_REDUCE ? 2 : 1, per_chip = members_per_chip (request);
@@ -172,6 +172,47 @@ is_on_twist (const PodPlanRequest *request, const PodAxis *axis)
   return request->is_twisted_whole && axis->dim < POD_DIM_DCN;
 }
 
+/* The phases one after another. In stage s of a gather part r is on axis r+s, all parts at once;
+ * the devices of a chip and the slices have a phase each. All-to-all goes axis by axis. */
+static double
+sequential_s (const PodPlanRequest *request, const PodAxisShape *shapes, const double *weights)
+{
+  const PodAxis *torus[POD_MAX_FACTORS];
+  double total_s = 0, done[POD_MAX_FACTORS], per_chip = members_per_chip (request),
+         peaks[POD_MAX_FACTORS];
+  unsigned n = 0;
+
+  for (unsigned a = 0; a < request->n_axes + request->n_slice_axes; a++)
+    {
+      const PodAxis *axis = &request->axes[a];
+
+      if (request->kind == POD_ALL_TO_ALL || axis->dim >= POD_DIM_DCN)
+        total_s += (axis->dim == POD_DIM_CORE ? 1 : per_chip) * shapes[a].volume * shapes[a].peak
+                   / axis->bytes_per_s;
+      else
+        {
+          peaks[n] = shapes[a].peak;
+          done[n] = 1.0 / request->n_in_slice;
+          torus[n++] = axis;
+        }
+    }
+  for (unsigned stage = 1; stage <= n; stage++)
+    {
+      double slowest_s = 0;
+
+      for (unsigned r = 0; r < n; r++)
+        {
+          unsigned a = (r + stage) % n;
+
+          done[r] *= torus[a]->size;
+          slowest_s
+              = MAX (slowest_s, per_chip * weights[r] * done[r] * peaks[a] / torus[a]->bytes_per_s);
+        }
+      total_s += slowest_s;
+    }
+  return total_s;
+}
+
 /* @twisted_share: of the busiest link where the slice is twisted. */
 static char *
 explain (const PodPlanRequest *request, const PodAxisShape *shapes, double twisted_share)
@@ -203,6 +244,17 @@ explain (const PodPlanRequest *request, const PodAxisShape *shapes, double twist
   return g_string_free (text, FALSE);
 }
 
+/* By symmetry: every member's links carry the same where all axes are whole rings of one slice. */
+static uint32_t
+n_shown (const PodPlanRequest *request)
+{
+  bool is_alike = request->is_folded && request->n_slice_axes == 0;
+
+  for (unsigned a = 0; a < request->n_axes; a++)
+    is_alike = is_alike && request->axes[a].is_ring && request->axes[a].stride == 1;
+  return is_alike ? 1 : request->group->n_devices;
+}
+
 /* The axes' own links, and steps; those of a twisted slice stand in the plan already. */
 static bool
 add_axes (PodPlanRequest *request, PodPlan *plan, const PodAxisShape *shapes, GError **error)
@@ -215,7 +267,7 @@ add_axes (PodPlanRequest *request, PodPlan *plan, const PodAxisShape *shapes, GE
         continue;
       plan->latency_ps += pod_axis_latency_ps (axis);
       plan->n_steps += pod_axis_steps (axis);
-      if (!pod_axis_add (request, &shapes[a], request->group->n_devices, error))
+      if (!pod_axis_add (request, &shapes[a], n_shown (request), error))
         return false;
     }
   return true;
@@ -240,7 +292,7 @@ bool
 pod_build_axis_exchange (PodPlanRequest *request, PodPlan *plan, GError **error)
 {
   PodAxisShape shapes[POD_MAX_FACTORS] = { 0 };
-  double twisted_share, weights[POD_MAX_FACTORS];
+  double twisted_share, weights[POD_MAX_FACTORS] = { 0 };
   unsigned n = request->n_axes + request->n_slice_axes,
            twice = request->kind == POD_ALL_REDUCE ? 2 : 1;
   bool is_good;
@@ -258,7 +310,9 @@ pod_build_axis_exchange (PodPlanRequest *request, PodPlan *plan, GError **error)
       = add_twist (request, plan, &twisted_share, error) && add_axes (request, plan, shapes, error);
   plan->n_steps *= twice;
   plan->latency_ps *= twice;
-  set_book (request, plan);
+  if (n > 1 && !request->is_twisted_whole)
+    plan->sequential_s_per_byte = sequential_s (request, shapes, weights);
+  pod_axis_exchange_book (request, plan);
   plan->explain = explain (request, shapes, twisted_share);
   for (unsigned a = 0; a < n; a++)
     pod_axis_shape_clear (&shapes[a]);

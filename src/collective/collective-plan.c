@@ -16,98 +16,6 @@ static const char *const kind_names[POD_N_COLLECTIVES] = {
   [POD_PERMUTE] = "collective_permute",
 };
 
-enum
-{
-  GATHER = 1 << POD_ALL_GATHER,
-  SCATTER = 1 << POD_REDUCE_SCATTER,
-  REDUCE_ALL = 1 << POD_ALL_REDUCE,
-  EXCHANGE = 1 << POD_ALL_TO_ALL,
-  ROOTED = 1 << POD_BROADCAST | 1 << POD_REDUCE,
-  MESSAGES = 1 << POD_SEND | 1 << POD_PERMUTE,
-  RINGS = GATHER | SCATTER | REDUCE_ALL,
-};
-
-/* Every algorithm. Of those that fit the cheapest is taken, ties go to the first; a name may stand
- * in several rows. */
-static const PodAlgorithm algorithms[] = {
-  { .name = "block-ring",
-    .kinds = RINGS,
-    .fits = pod_fits_block_ring,
-    .build = pod_build_block_ring },
-  { .name = "bidir-ring",
-    .kinds = RINGS | EXCHANGE,
-    .fits = pod_fits_one_ring,
-    .build = pod_build_axis_exchange },
-  { .name = "line",
-    .kinds = RINGS | EXCHANGE,
-    .fits = pod_fits_one_line,
-    .build = pod_build_axis_exchange },
-  { .name = "torus",
-    .kinds = RINGS | EXCHANGE,
-    .fits = pod_fits_torus,
-    .build = pod_build_axis_exchange },
-  { .name = "hierarchical",
-    .kinds = RINGS | EXCHANGE,
-    .fits = pod_fits_slices,
-    .build = pod_build_axis_exchange },
-  { .name = "rail-ring",
-    .kinds = RINGS | EXCHANGE,
-    .fits = pod_fits_slices_only,
-    .build = pod_build_axis_exchange },
-  { .name = "tree", .kinds = ROOTED, .fits = pod_fits_factors, .build = pod_build_axis_tree },
-  { .name = "ring",
-    .kinds = RINGS | ROOTED,
-    .fits = pod_fits_factor_route_ring,
-    .build = pod_build_route_ring,
-    .is_by_name = true },
-
-  { .name = "ring",
-    .kinds = RINGS | ROOTED,
-    .fits = pod_fits_one_node,
-    .build = pod_build_node_ring },
-  { .name = "direct",
-    .kinds = RINGS | ROOTED,
-    .fits = pod_fits_one_node,
-    .build = pod_build_node_direct },
-  { .name = "nvls",
-    .kinds = REDUCE_ALL,
-    .fits = pod_fits_nvls,
-    .build = pod_build_nvls,
-    .is_by_name_in_book = true },
-  /* Trees before hierarchical: on two nodes they tie, and NCCL's choice is the tree */
-  { .name = "double-tree",
-    .kinds = REDUCE_ALL,
-    .fits = pod_fits_nodes,
-    .build = pod_build_double_tree },
-  { .name = "nvls-tree",
-    .kinds = REDUCE_ALL,
-    .fits = pod_fits_nvls_tree,
-    .build = pod_build_nvls_tree,
-    .is_by_name_in_book = true },
-  { .name = "hierarchical",
-    .kinds = RINGS,
-    .fits = pod_fits_nodes,
-    .build = pod_build_hierarchical },
-  { .name = "ring", .kinds = RINGS, .fits = pod_fits_nodes, .build = pod_build_rail_ring },
-  { .name = "ring", .kinds = ROOTED, .fits = pod_fits_nodes, .build = pod_build_rail_chain },
-  { .name = "direct",
-    .kinds = EXCHANGE,
-    .fits = pod_fits_switched,
-    .build = pod_build_node_all_to_all },
-
-  { .name = "ring", .kinds = RINGS | ROOTED, .fits = pod_fits_list, .build = pod_build_route_ring },
-  { .name = "bidir-ring",
-    .kinds = RINGS,
-    .fits = pod_fits_list,
-    .build = pod_build_route_bidir_ring },
-  { .name = "tree", .kinds = ROOTED, .fits = pod_fits_list, .build = pod_build_route_tree },
-  { .name = "direct",
-    .kinds = EXCHANGE,
-    .fits = pod_fits_list,
-    .build = pod_build_route_all_to_all },
-  { .name = "direct", .kinds = MESSAGES, .fits = pod_fits_any, .build = pod_build_route_send },
-};
-
 const char *
 pod_collective_name (PodCollectiveKind kind)
 {
@@ -153,23 +61,32 @@ pod_collective_bus_factor (PodCollectiveKind kind, uint32_t n_ranks)
     }
 }
 
+static double
+whole_link_rate (const PodTopology *topology, PodFidelity fidelity, const PodLink *link)
+{
+  switch (fidelity)
+    {
+    case POD_FIDELITY_BOOK:
+      return link->bytes_per_s.book;
+    case POD_FIDELITY_CALIBRATED:
+      if (topology->chip != NULL && topology->chip->network_efficiency > 0)
+        return link->bytes_per_s.nominal * topology->chip->network_efficiency;
+      return link->bytes_per_s.nominal;
+    default:
+      return link->bytes_per_s.nominal;
+    }
+}
+
 double
 pod_collective_link_rate (const PodTopology *topology, PodFidelity fidelity, uint32_t link)
 {
   PodLink description;
+  double rate;
 
   pod_topology_link (topology, link, &description);
-  switch (fidelity)
-    {
-    case POD_FIDELITY_BOOK:
-      return description.bytes_per_s.book;
-    case POD_FIDELITY_CALIBRATED:
-      if (topology->chip != NULL && topology->chip->network_efficiency > 0)
-        return description.bytes_per_s.nominal * topology->chip->network_efficiency;
-      return description.bytes_per_s.nominal;
-    default:
-      return description.bytes_per_s.nominal;
-    }
+  rate = whole_link_rate (topology, fidelity, &description);
+  return topology->background_bytes_per_s == NULL ? rate
+                                                  : rate - topology->background_bytes_per_s[link];
 }
 
 void
@@ -241,18 +158,46 @@ take_loads (PodPlan *plan, const PodLinkLoads *loads)
       }
 }
 
+/* Phases one after another hold the busiest link for the sum of their times. A plan whose phases
+ * cannot overlap says so itself. */
+static void
+set_phases (const PodPlanRequest *request, PodPlan *plan)
+{
+  const uint64_t many_bytes = G_GUINT64_CONSTANT (1) << 50; /* no latency beside it */
+  int64_t latency_ps = plan->latency_ps;
+  double merged_s;
+
+  if (plan->sequential_s_per_byte > 0 && request->phases == POD_PHASES_SEQUENTIAL)
+    plan->phases = POD_PHASES_SEQUENTIAL;
+  if (plan->phases != POD_PHASES_SEQUENTIAL)
+    return;
+  plan->latency_ps = 0;
+  merged_s = pod_plan_time (request->topology,
+                            request->fidelity == POD_FIDELITY_BOOK ? POD_FIDELITY_IDEAL
+                                                                   : request->fidelity,
+                            plan, many_bytes);
+  plan->latency_ps = latency_ps;
+  if (merged_s > 0)
+    plan->wire_ratio = plan->sequential_s_per_byte * (double) many_bytes / merged_s;
+  if (request->fidelity == POD_FIDELITY_BOOK)
+    plan->book_s_per_byte = plan->sequential_s_per_byte;
+}
+
 static PodPlan *
 build (PodPlanRequest *request, const PodAlgorithm *algorithm, GError **error)
 {
   g_autoptr (PodPlan) plan = g_new0 (PodPlan, 1);
 
   pod_link_loads_clear (&request->loads);
-  pod_link_loads_init (&request->loads, MAX (2 * request->n_axes, 4) * request->group->n_devices);
+  pod_link_loads_init (&request->loads, request->is_folded ? 0
+                                                           : MAX (2 * request->n_axes, 4)
+                                                                 * request->group->n_devices);
   plan->algorithm = algorithm->name;
   plan->hbm_bytes_ratio = hbm_ratio (request->kind, request->group->n_devices);
   if (!algorithm->build (request, plan, error))
     return NULL;
   take_loads (plan, &request->loads);
+  set_phases (request, plan);
   if (!(plan->book_s_per_byte > 0))
     plan->book_s_per_byte = pod_link_loads_time (request, POD_FIDELITY_BOOK);
   if (request->fidelity == POD_FIDELITY_BOOK)
@@ -268,7 +213,9 @@ build (PodPlanRequest *request, const PodAlgorithm *algorithm, GError **error)
 static bool
 is_candidate (const PodPlanRequest *request, const PodAlgorithm *algorithm, const char *name)
 {
-  if ((algorithm->kinds >> request->kind & 1) == 0 || !algorithm->fits (request))
+  if ((algorithm->kinds >> request->kind & 1) == 0
+      || algorithm->takes_traffic != (request->traffic != NULL)
+      || algorithm->takes_idle != (request->n_idle > 0) || !algorithm->fits (request))
     return false;
   if (name != NULL)
     return strcmp (algorithm->name, name) == 0;
@@ -344,13 +291,13 @@ list_plans (PodPlanRequest *request, const char *algorithm, const char *protocol
   g_autoptr (GPtrArray) plans = g_ptr_array_new_with_free_func (free_plan);
   Wanted wanted = { .algorithm = algorithm, .protocol = protocol };
 
-  for (size_t i = 0; i < G_N_ELEMENTS (algorithms) && algorithm == NULL; i++)
-    wanted.is_by_library |= is_candidate (request, &algorithms[i], NULL)
-                            && pod_library_has (request, algorithms[i].name);
-  for (size_t i = 0; i < G_N_ELEMENTS (algorithms); i++)
-    if (is_candidate (request, &algorithms[i], algorithm)
-        && (!wanted.is_by_library || pod_library_has (request, algorithms[i].name))
-        && !add_plans (request, &algorithms[i], &wanted, payload_bytes, plans, error))
+  for (size_t i = 0; i < pod_n_algorithms && algorithm == NULL; i++)
+    wanted.is_by_library |= is_candidate (request, &pod_algorithms[i], NULL)
+                            && pod_library_has (request, pod_algorithms[i].name);
+  for (size_t i = 0; i < pod_n_algorithms; i++)
+    if (is_candidate (request, &pod_algorithms[i], algorithm)
+        && (!wanted.is_by_library || pod_library_has (request, pod_algorithms[i].name))
+        && !add_plans (request, &pod_algorithms[i], &wanted, payload_bytes, plans, error))
       return NULL;
   return g_steal_pointer (&plans);
 }
@@ -376,16 +323,18 @@ list_names (const PodPlanRequest *request)
 {
   GString *text = g_string_new ("auto");
 
-  for (size_t i = 0; i < G_N_ELEMENTS (algorithms); i++)
+  for (size_t i = 0; i < pod_n_algorithms; i++)
     {
-      bool is_new = request == NULL || is_candidate (request, &algorithms[i], algorithms[i].name);
+      bool is_new
+          = request == NULL || is_candidate (request, &pod_algorithms[i], pod_algorithms[i].name);
 
       for (size_t k = 0; k < i && is_new; k++)
-        if (strcmp (algorithms[k].name, algorithms[i].name) == 0
-            && (request == NULL || is_candidate (request, &algorithms[k], algorithms[k].name)))
+        if (strcmp (pod_algorithms[k].name, pod_algorithms[i].name) == 0
+            && (request == NULL
+                || is_candidate (request, &pod_algorithms[k], pod_algorithms[k].name)))
           is_new = false;
       if (is_new)
-        g_string_append_printf (text, ", %s", algorithms[i].name);
+        g_string_append_printf (text, ", %s", pod_algorithms[i].name);
     }
   return g_string_free (text, FALSE);
 }
@@ -395,9 +344,9 @@ pod_collective_algorithms (void)
 {
   GPtrArray *names = g_ptr_array_new ();
 
-  for (size_t i = 0; i < G_N_ELEMENTS (algorithms); i++)
-    if (!g_ptr_array_find_with_equal_func (names, algorithms[i].name, g_str_equal, NULL))
-      g_ptr_array_add (names, (gpointer) algorithms[i].name);
+  for (size_t i = 0; i < pod_n_algorithms; i++)
+    if (!g_ptr_array_find_with_equal_func (names, pod_algorithms[i].name, g_str_equal, NULL))
+      g_ptr_array_add (names, (gpointer) pod_algorithms[i].name);
   return names;
 }
 
@@ -408,8 +357,8 @@ check_name (const char *name, GError **error)
 
   if (name == NULL)
     return true;
-  for (size_t i = 0; i < G_N_ELEMENTS (algorithms); i++)
-    if (strcmp (algorithms[i].name, name) == 0)
+  for (size_t i = 0; i < pod_n_algorithms; i++)
+    if (strcmp (pod_algorithms[i].name, name) == 0)
       return true;
   names = list_names (NULL);
   g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
@@ -508,14 +457,46 @@ prepare (PodPlanRequest *request, const PodPlanQuery *query, GError **error)
     .group = query->group,
     .kind = query->kind,
     .dtype = query->dtype,
+    .payload_bytes = query->payload_bytes,
+    .phases = query->phases,
+    .has_steps = query->steps != NULL,
+    .traffic = query->traffic,
+    .is_folded = query->is_folded,
     .route = g_array_new (FALSE, FALSE, sizeof (uint32_t)),
   };
+  if (query->steps != NULL)
+    request->steps = *query->steps;
   if (query->fidelity == POD_FIDELITY_CALIBRATED)
     request->device = pod_library_device (query->library, topology->chip);
   if (query->group->n_factors > 0 && topology->fabric == POD_FABRIC_TORUS)
     return pod_axes_init (request, error);
   if (topology->fabric == POD_FABRIC_SWITCHED)
     pod_member_nodes_init (&request->nodes, topology, query->group);
+  return true;
+}
+
+/* What idle axes make of the request, beside the plans without them. */
+static bool
+add_borrowed (const PodPlanQuery *query, const char *name, GPtrArray *plans, GError **error)
+{
+  g_auto (PodPlanRequest) request = { 0 };
+  g_autoptr (GPtrArray) more = NULL;
+  PodPlanQuery wide = *query;
+
+  if (query->borrowed == NULL || query->traffic != NULL)
+    return true;
+  wide.group = query->borrowed;
+  wide.library = NULL;
+  if (!prepare (&request, &wide, error))
+    return false;
+  for (unsigned f = query->group->n_factors; f < query->borrowed->n_factors; f++)
+    request.n_idle += query->borrowed->factors[f].size > 1 ? 1 : 0;
+  more
+      = request.n_idle == 0 ? NULL : list_plans (&request, name, NULL, query->payload_bytes, error);
+  if (more == NULL)
+    return request.n_idle == 0;
+  while (more->len > 0)
+    g_ptr_array_add (plans, g_ptr_array_steal_index (more, 0));
   return true;
 }
 
@@ -545,7 +526,7 @@ pod_collective_plan_table (const PodPlanQuery *query, GError **error)
   if (!prepare (&request, query, error))
     return NULL;
   plans = list_plans (&request, name, protocol, query->payload_bytes, error);
-  if (plans == NULL)
+  if (plans == NULL || !add_borrowed (query, name, plans, error))
     return NULL;
   if (plans->len == 0)
     {
@@ -568,15 +549,15 @@ pod_library_cases (const PodPlanQuery *query, GError **error)
 
   if (!prepare (&request, query, error))
     return NULL;
-  for (size_t i = 0; i < G_N_ELEMENTS (algorithms); i++)
+  for (size_t i = 0; i < pod_n_algorithms; i++)
     {
       g_autoptr (PodPlan) plan = NULL;
-      PodLibraryCase one = { .algorithm = algorithms[i].name };
+      PodLibraryCase one = { .algorithm = pod_algorithms[i].name };
 
-      if (!is_candidate (&request, &algorithms[i], NULL)
-          || !pod_library_has (&request, algorithms[i].name))
+      if (!is_candidate (&request, &pod_algorithms[i], NULL)
+          || !pod_library_has (&request, pod_algorithms[i].name))
         continue;
-      plan = build (&request, &algorithms[i], error);
+      plan = build (&request, &pod_algorithms[i], error);
       if (plan == NULL)
         return NULL;
       pod_library_shape (&request, plan, &one.shape);

@@ -42,6 +42,29 @@ typedef struct
   PodGroupFactor factors[POD_MAX_FACTORS];
 } PodGroup;
 
+/* How the phases of an algorithm follow one another. */
+typedef enum
+{
+  POD_PHASES_PIPELINED,  /* chunk by chunk at the same time: the busiest link bounds */
+  POD_PHASES_SEQUENTIAL, /* each with the whole buffer after the one before: their times add up */
+} PodPhases;
+
+/* What a message costs beside its bytes on the wire, for step-ring (step-ring.c). */
+typedef struct
+{
+  double endpoint_s;            /* at each end of a message */
+  double local_bytes_per_s;     /* of the three memory passes of a reduction; 0 = free */
+  bool is_in_whole_ns;          /* each message and each pass rounds down */
+  bool is_stored_and_forwarded; /* a switch takes in a message before it sends it on */
+} PodStepLaw;
+
+/* What each rank sends to each other one, per payload byte, by position in the group. */
+typedef struct
+{
+  uint32_t n;
+  double *shares; /* n x n: [from * n + to] */
+} PodTrafficMatrix;
+
 /* How a plan moves: merged (pipelined) phases, so one vector of link shares. */
 typedef struct
 {
@@ -52,17 +75,20 @@ typedef struct
   PodPathEntry *entries; /* (owned) share relative to the busiest link: share_q32 = 2^32 there */
   int64_t latency_ps;    /* hops and steps; calibrated adds the launch floor */
   unsigned n_steps;
-  unsigned n_net_steps;      /* those between nodes */
-  int64_t net_latency_ps;    /* of the links of those steps */
-  const char *protocol;      /* (nullable) of a library's cost table: "ll", "ll128", "simple" */
-  double wire_ratio;         /* time of the bytes on a link against bytes/capacity: protocol and
-                                pipeline losses; 0 = 1 */
+  unsigned n_net_steps;   /* those between nodes */
+  int64_t net_latency_ps; /* of the links of those steps */
+  const char *protocol;   /* (nullable) of a library's cost table: "ll", "ll128", "simple" */
+  double wire_ratio;      /* time of the bytes on a link against bytes/capacity: protocol and
+                             pipeline losses; 0 = 1 */
+  PodPhases phases;
+  double
+      sequential_s_per_byte; /* of the phases one after another, per payload byte; 0 = one phase */
   double cost_s;             /* what the chooser compared */
-  double book_s_per_byte; /* the book's V/W (2V/W for all-reduce, V/(4W) for all-to-all, …) per
-                             payload byte */
-  double book_latency_s;  /* enters as a maximum */
-  double hbm_bytes_ratio; /* HBM traffic of the reduction per payload byte and device */
-  char *explain;          /* one line: formula with its numbers */
+  double book_s_per_byte;    /* the book's V/W (2V/W for all-reduce, V/(4W) for all-to-all, …) per
+                                payload byte */
+  double book_latency_s;     /* enters as a maximum */
+  double hbm_bytes_ratio;    /* HBM traffic of the reduction per payload byte and device */
+  char *explain;             /* one line: formula with its numbers */
 } PodPlan;
 
 void pod_plan_free (PodPlan *plan);
@@ -85,8 +111,15 @@ typedef struct
   PodCollectiveKind kind;
   PodDtype dtype;
   uint64_t payload_bytes;
-  const char *algorithm;            /* (nullable) "ring", "ring/ll128"; NULL or "auto": the cheapest */
+  const char *algorithm; /* (nullable) "ring", "ring/ll128"; NULL or "auto": the cheapest */
   const struct PodLibrary *library; /* (nullable) the chip's launch floor and network efficiency */
+  PodPhases phases;
+  const PodStepLaw *steps; /* (nullable) only for step-ring, whose phases are then sequential */
+  const PodTrafficMatrix *traffic; /* (nullable) only for all-to-all; else every pair the same */
+  bool is_folded;           /* where all members see the same (whole wrapped axes), only the links
+                               that leave the first one stand in the plan, for all */
+  const PodGroup *borrowed; /* (nullable) the group with the factors of idle axes, which hold only
+                               copies, appended: their links may be used (borrow.c) */
 } PodPlanQuery;
 
 PodPlan *pod_collective_plan_query (const PodPlanQuery *query, GError **error);

@@ -52,6 +52,9 @@ pod_library_shape (const PodPlanRequest *request, const PodPlan *plan, PodLibrar
     .net_latency_s = (double) plan->net_latency_ps * 1e-12,
     .own_s_per_byte = own_s_per_byte (request),
   };
+  /* The links of a file say their latency, which no library's step was fitted with */
+  if (request->topology->fabric == POD_FABRIC_GRAPH)
+    out->net_latency_s = (double) plan->latency_ps * 1e-12;
   if (request->kind == POD_ALL_TO_ALL)
     out->n_steps = request->group->n_devices - 1;
   if (request->device != NULL && !pod_library_device_is_fitted (request->device)
@@ -90,7 +93,7 @@ pod_library_apply (const PodPlanRequest *request, const PodLibraryPath *path,
   /* The bytes hold their links for bandwidth_s, the rest passes before them */
   if (!pod_seconds_to_ps (price.time_s - price.bandwidth_s, &plan->latency_ps))
     plan->latency_ps = INT64_MAX / 4;
-  plan->explain = g_strdup_printf ("%s; %s: %.4g us before the bytes, on the links %.4g x their time",
-                                   how, plan->protocol, (double) plan->latency_ps * 1e-6,
-                                   plan->wire_ratio);
+  plan->explain
+      = g_strdup_printf ("%s; %s: %.4g us before the bytes, on the links %.4g x their time", how,
+                         plan->protocol, (double) plan->latency_ps * 1e-6, plan->wire_ratio);
 }

@@ -227,12 +227,20 @@ find_launch (PodMessageBuilder *builder, GError **error)
   return true;
 }
 
+/* The messages of any all-to-all are its pairs along the routes; these go other ways. */
+static bool
+goes_other_ways (const char *algorithm)
+{
+  return strcmp (algorithm, "pxn") == 0 || strcmp (algorithm, "ring") == 0;
+}
+
 static bool
 build (PodMessageBuilder *builder, GError **error)
 {
   const PodPlanRequest *request = builder->request;
+  bool is_other = request->kind == POD_ALL_TO_ALL && goes_other_ways (builder->plan->algorithm);
 
-  for (size_t i = 0; i < G_N_ELEMENTS (families); i++)
+  for (size_t i = 0; i < G_N_ELEMENTS (families) && !is_other; i++)
     {
       const Family *family = &families[i];
 

@@ -267,7 +267,10 @@ pod_build_node_all_to_all (PodPlanRequest *request, PodPlan *plan, GError **erro
   plan->net_latency_ps = plan->n_net_steps * across_ps;
   plan->latency_ps = MAX (inside_ps, across_ps);
   plan->explain = g_strdup_printf (
-      "direct: of each send buffer %.4g x bytes stay in the node, %.4g x leave by the NIC",
-      (nodes->n_least - 1.0) / n, across);
+      "direct: of each send buffer %.4g x bytes stay in the node, %.4g x leave by the NIC%s",
+      (nodes->n_least - 1.0) / n, across,
+      nodes->n_nodes > 1 && pod_has_pxn_routes (request->topology)
+          ? ", on the receiver's rail (PXN: no switch joins two rails)"
+          : "");
   return true;
 }

@@ -101,18 +101,47 @@ pod_build_node_direct (PodPlanRequest *request, PodPlan *plan, GError **error)
 
 /* NVLink SHARP: the switch adds on the way up and multicasts on the way down. Each device owns 1/n
  * of the buffer: its port carries V up (its operands for all owners) and V/n more (the result that
- * it stores), down V/n (the sum that it loads) and V (all results): V(n+1)/n each way. All-gather
- * and reduce-scatter still need V(n-1)/n in one direction: no gain. */
-bool
-pod_build_nvls (PodPlanRequest *request, PodPlan *plan, GError **error)
+ * it stores), down V/n (the sum that it loads) and V (all results): V(n+1)/n each way. A gather is
+ * the second half, V/n up and V down; a reduction the first, V up and V/n down: one direction of
+ * the port is free, the other carries what a ring puts on it and its own shard: no gain alone. */
+static void
+nvls_shares (const PodPlanRequest *request, double *out_up, double *out_down)
 {
   double n = request->group->n_devices;
 
-  plan->n_steps = 2;
-  if (!build (request, plan, (n + 1) / n, "in-switch reduction", error))
+  *out_up = (request->kind == POD_ALL_GATHER ? 0 : 1)
+            + (request->kind == POD_REDUCE_SCATTER ? 0 : 1 / n);
+  *out_down = (request->kind == POD_ALL_GATHER ? 0 : 1 / n)
+              + (request->kind == POD_REDUCE_SCATTER ? 0 : 1);
+}
+
+bool
+pod_build_nvls (PodPlanRequest *request, PodPlan *plan, GError **error)
+{
+  double share_up, share_down, inside_s = pod_node_book_inside (request);
+  int64_t inside_ps, across_ps;
+
+  nvls_shares (request, &share_up, &share_down);
+  plan->n_steps = request->kind == POD_ALL_REDUCE ? 2 : 1;
+  if (!pod_node_latencies (request, &inside_ps, &across_ps, error))
     return false;
+  for (uint32_t i = 0; i < request->group->n_devices; i++)
+    {
+      uint32_t up, down;
+
+      if (!pod_topology_port_links (request->topology, request->nodes.devices[i], &up, &down))
+        return false;
+      pod_link_loads_add (&request->loads, up, share_up);
+      pod_link_loads_add (&request->loads, down, share_down);
+    }
+  plan->latency_ps = (int64_t) plan->n_steps * inside_ps;
   /* The book's rule for SHARP: half of 2V/W */
-  plan->book_s_per_byte = pod_node_book_inside (request);
-  plan->hbm_bytes_ratio = 2;
+  plan->book_s_per_byte = inside_s;
+  plan->hbm_bytes_ratio = request->kind == POD_ALL_REDUCE ? 2 : 1;
+  plan->explain = g_strdup_printf (
+      "in-switch reduction within one node of %u: %.4g x bytes out of each device, %.4g x into it, "
+      "%u step%s",
+      request->group->n_devices, share_up, share_down, plan->n_steps,
+      plan->n_steps == 1 ? "" : "s");
   return true;
 }

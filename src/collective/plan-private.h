@@ -64,6 +64,13 @@ typedef struct
   GArray *route;         /* (owned) (element-type uint32_t) the last route that was found */
   PodLinkLoads loads;    /* of the plan that is being built */
   PodDtype dtype;
+  uint64_t payload_bytes; /* what depends on it (step-ring) is a plan for this size only */
+  PodPhases phases;
+  bool has_steps;
+  PodStepLaw steps;
+  const PodTrafficMatrix *traffic; /* (nullable) */
+  bool is_folded;
+  unsigned n_idle;                /* axes at the end that only hold copies */
   const PodLibraryDevice *device; /* (nullable) the library's entry of this chip */
 } PodPlanRequest;
 
@@ -82,7 +89,13 @@ typedef struct
   unsigned kinds;          /* bit 1 << kind */
   bool is_by_name;         /* never chosen by cost */
   bool is_by_name_in_book; /* the book counts it only where it says so */
+  bool takes_traffic;      /* of a given matrix */
+  bool takes_idle;         /* uses the links of axes that only hold copies */
 } PodAlgorithm;
+
+/* ---- algorithm-table.c ---- */
+extern const PodAlgorithm pod_algorithms[];
+extern const size_t pod_n_algorithms;
 
 /* ---- library-plan.c ---- */
 /* Has the library a path by which this algorithm does the request? */
@@ -187,6 +200,8 @@ bool pod_fits_one_line (const PodPlanRequest *request);
 bool pod_fits_torus (const PodPlanRequest *request);
 bool pod_fits_slices (const PodPlanRequest *request);
 bool pod_fits_slices_only (const PodPlanRequest *request);
+/* The book's seconds per byte and latency of all axes together. */
+void pod_axis_exchange_book (const PodPlanRequest *request, PodPlan *plan);
 bool pod_build_axis_exchange (PodPlanRequest *request, PodPlan *plan, GError **error);
 
 /* Where the ring stands at @step: row and column. */
@@ -202,6 +217,27 @@ bool pod_fits_factor_route_ring (const PodPlanRequest *request);
 bool pod_fits_list (const PodPlanRequest *request);
 bool pod_build_route_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
 bool pod_build_route_bidir_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_fits_step_ring (const PodPlanRequest *request);
+bool pod_build_step_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_build_recursive_doubling (PodPlanRequest *request, PodPlan *plan, GError **error);
+bool pod_build_halving_doubling (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_fits_borrow (const PodPlanRequest *request);
+bool pod_build_borrow (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_build_traffic (PodPlanRequest *request, PodPlan *plan, GError **error);
+bool pod_fits_pxn (const PodPlanRequest *request);
+bool pod_build_pxn (PodPlanRequest *request, PodPlan *plan, GError **error);
+/* Do the machine's own routes change rails inside the sender's node? */
+bool pod_has_pxn_routes (const PodTopology *topology);
+
+bool pod_fits_islands (const PodPlanRequest *request);
+bool pod_build_islands (PodPlanRequest *request, PodPlan *plan, GError **error);
+
+bool pod_fits_sharp (const PodPlanRequest *request);
+bool pod_build_sharp (PodPlanRequest *request, PodPlan *plan, GError **error);
 
 bool pod_fits_any (const PodPlanRequest *request);
 bool pod_build_route_send (PodPlanRequest *request, PodPlan *plan, GError **error);

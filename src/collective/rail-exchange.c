@@ -29,6 +29,27 @@ set_book (PodPlanRequest *request, PodPlan *plan)
                                pod_link_loads_time (request, POD_FIDELITY_BOOK));
 }
 
+/* Inside after across, or before it: the slowest links of both. */
+static double
+sequential_s (const PodPlanRequest *request)
+{
+  const PodLinkLoads *loads = &request->loads;
+  double slowest_s[2] = { 0 };
+
+  for (uint32_t i = 0; i < loads->n; i++)
+    {
+      PodLink link;
+      double *slowest;
+
+      pod_topology_link (request->topology, loads->links[i], &link);
+      slowest = &slowest_s[link.kind == POD_LINK_NIC || link.kind == POD_LINK_TREE];
+      *slowest = MAX (*slowest, loads->bytes[i]
+                                    / pod_collective_link_rate (
+                                        request->topology, request->fidelity, loads->links[i]));
+    }
+  return slowest_s[0] + slowest_s[1];
+}
+
 bool
 pod_build_hierarchical (PodPlanRequest *request, PodPlan *plan, GError **error)
 {
@@ -63,6 +84,7 @@ pod_build_hierarchical (PodPlanRequest *request, PodPlan *plan, GError **error)
   plan->net_latency_ps = plan->n_net_steps * across_ps;
   plan->latency_ps
       = twice * ((int64_t) (n_nodes - 1) * across_ps + (int64_t) has_inside * inside_ps);
+  plan->sequential_s_per_byte = sequential_s (request);
   set_book (request, plan);
   plan->explain = g_strdup_printf (
       "%u ranks on %u nodes, rings over nodes on every rail, then inside: %.4g x bytes on "

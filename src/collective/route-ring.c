@@ -28,6 +28,9 @@ edge_bytes (PodCollectiveKind kind, double n)
     case POD_BROADCAST:
     case POD_REDUCE:
       return 1;
+    case POD_ALL_TO_ALL:
+      /* Part d of n goes d edges far: (1 + ... + n-1)/n */
+      return (n - 1) / 2;
     default:
       return (n - 1) / n;
     }

@@ -84,6 +84,19 @@ run_flow (const PodPlanQuery *query, const PodPlan *plan, PodCollectiveRun *out)
   out->time_s = seconds (queue);
 }
 
+/* Packets are of the algorithm's own messages, which overlap, and of equal parts. */
+static bool
+check_packets (const PodPlanQuery *query, const PodPlan *plan, GError **error)
+{
+  if (query->traffic == NULL && plan->phases == POD_PHASES_PIPELINED)
+    return true;
+  g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
+               "%s has no messages for packet mode: take analytic or flow",
+               query->traffic != NULL ? "an all-to-all with a matrix"
+                                      : "a plan of phases one after another");
+  return false;
+}
+
 static bool
 run_packets (const PodPlanQuery *query, const PodPlan *plan, const PodPacketOptions *options,
              PodCollectiveRun *out, GError **error)
@@ -133,7 +146,8 @@ pod_collective_simulate (const PodPlanQuery *query, const PodPlan *plan, PodNetw
 
   *out = (PodCollectiveRun){ 0 };
   if (mode == POD_NETWORK_PACKET && query->fidelity != POD_FIDELITY_BOOK)
-    return run_packets (query, plan, options != NULL ? options : &defaults, out, error);
+    return check_packets (query, plan, error)
+           && run_packets (query, plan, options != NULL ? options : &defaults, out, error);
   if (mode == POD_NETWORK_FLOW && query->fidelity != POD_FIDELITY_BOOK)
     run_flow (query, plan, out);
   else

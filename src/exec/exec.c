@@ -49,6 +49,7 @@ typedef struct
   PodRecorder *recorder;
   PodContention *contention; /* (nullable) */
   PodShare *share_of_use;
+  PodPathEntry *book_paths;  /* (nullable) fidelity book: a link for each group */
   Meeting *meetings;
   uint32_t *first_meeting;  /* by communicator */
   int64_t end_ps;
@@ -181,7 +182,7 @@ start_meeting (Exec *exec, Meeting *meeting, int64_t now_ps)
         pod_contention_take (exec->contention, meeting->events[i].rank, exec->share_of_use[u], now_ps);
     }
   if (exec->request->fidelity == POD_FIDELITY_BOOK)
-    pod_network_start (exec->network, NULL, 0, 0, g_array_index (exec->routes->use_book_ps, int64_t, u), 0, tag);
+    pod_network_start (exec->network, &exec->book_paths[tag / N_CHANNELS], 1, (uint64_t) g_array_index (exec->routes->use_book_ps, int64_t, u), 0, 1e-12, tag);
   else if (exec->packets != NULL)
     pod_exec_packets_start (exec->packets, u, path->group, tag);
   else
@@ -292,6 +293,23 @@ on_ended (void *context, const PodTaskEvent *event, int64_t now_ps)
     }
   apply_effects (exec, event, true, now_ps);
   exec->end_ps = MAX (exec->end_ps, now_ps);
+}
+
+/* The book prices a collective by V/W and knows no links; but weights gathered and gradients reduced over one axis share that
+ * axis. So each group is one link of its own, a byte of which is a picosecond of the book's time. */
+static PodNetwork *
+book_network (Exec *exec)
+{
+  const uint32_t n_groups = exec->first_meeting[exec->fold->n_comms] / N_CHANNELS;
+  g_autofree double *capacity = g_new (double, n_groups + 1);
+
+  exec->book_paths = g_new (PodPathEntry, n_groups + 1);
+  for (uint32_t g = 0; g < n_groups; g++)
+    {
+      exec->book_paths[g] = (PodPathEntry){ .link = g, .share_q32 = UINT64_C (1) << 32 };
+      capacity[g] = 1e12;
+    }
+  return pod_network_new (POD_NETWORK_FLOW, exec->queue, EVENT_NETWORK, n_groups, capacity, on_transfer_done, exec);
 }
 
 static bool
@@ -405,7 +423,7 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
     }
   for (unsigned a = 0; a < POD_N_AXES; a++)
     for (unsigned s = 0; s < POD_N_STREAMS; s++)
-      result->stream_comm_s[a] = MAX (result->stream_comm_s[a], stream_s[a][s]);
+      result->axis_comm_s[a] = a == POD_AXIS_PP ? MAX (result->axis_comm_s[a], stream_s[a][s]) : result->axis_comm_s[a] + stream_s[a][s];
 }
 
 static void
@@ -501,6 +519,7 @@ exec_clear (Exec *exec)
 {
   pod_contention_free (exec->contention);
   g_free (exec->share_of_use);
+  g_free (exec->book_paths);
   if (exec->meetings != NULL)
     for (uint32_t i = 0; i < exec->first_meeting[exec->fold->n_comms]; i++)
       {
@@ -538,7 +557,10 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   exec.fold = pod_fold_new (request->topology, request->fidelity, request->program, exec.routes->routes, is_packet || !request->is_folded);
   exec.graph = compile (request->program, kernels);
   exec.queue = pod_event_queue_new ();
-  exec.network = pod_network_new (request->network == POD_NETWORK_PACKET ? POD_NETWORK_ANALYTIC : request->network, exec.queue, EVENT_NETWORK, exec.fold->n_links, exec.fold->capacity, on_transfer_done, &exec);
+  make_meetings (&exec);
+  exec.network = request->fidelity == POD_FIDELITY_BOOK ? book_network (&exec)
+                                                        : pod_network_new (request->network == POD_NETWORK_PACKET ? POD_NETWORK_ANALYTIC : request->network, exec.queue,
+                                                                           EVENT_NETWORK, exec.fold->n_links, exec.fold->capacity, on_transfer_done, &exec);
   if (is_packet)
     exec.packets = pod_exec_packets_new (request, exec.routes, exec.queue, EVENT_PACKETS, on_transfer_done, &exec, error);
   if (is_packet && exec.packets == NULL)
@@ -546,7 +568,6 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   exec.account = pod_account_new (request->program, exec.fold->n_ranks, exec.fold->class_of);
   exec.recorder = pod_recorder_new (request, exec.fold);
   exec.runner = pod_runner_new (exec.queue, EVENT_TASK, exec.graph, exec.fold->n_ranks, exec.fold->class_of, &observer);
-  make_meetings (&exec);
   make_contention (&exec, kernels);
   if (!run_events (&exec, error))
     return NULL;

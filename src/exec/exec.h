@@ -60,7 +60,8 @@ typedef struct
   GArray *breakdowns;       /* PodBreakdown of every represented rank */
   double phase_compute_s[POD_N_PHASES];           /* critical rank's kernels by phase */
   double phase_comm_s[POD_N_PHASES][POD_N_AXES];  /* its collectives, each as if alone on the network */
-  double stream_comm_s[POD_N_AXES]; /* its busiest stream of collectives of each axis: streams of one axis run side by side */
+  double axis_comm_s[POD_N_AXES]; /* its collectives of each axis, one after the other: they share its links (sends: the busiest
+                                     stream, for there and back are links of their own) */
   double compute_bound_s;   /* critical rank's compute by what bounds it */
   double hbm_bound_s;
   double overhead_bound_s;

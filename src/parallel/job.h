@@ -36,6 +36,7 @@ typedef struct
   bool is_tp_overlapped;        /* collective matmul: tp's gathers and reductions in pieces behind their matmuls */
   bool is_dp_overlapped;        /* gradient reductions behind backward compute */
   bool is_causal;
+  bool is_fsdp_padded;          /* rows are added so that weights shard evenly (false: fractions of a row, as the book counts) */
 } PodJob;
 
 /* Bytes a parameter costs before sharding, by use. */

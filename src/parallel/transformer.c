@@ -45,7 +45,7 @@ pad_rows (const PodEmitter *emitter, double rows, double columns)
 {
   const double fsdp = emitter->job->layout.degree[POD_AXIS_FSDP];
 
-  return ceil (rows / fsdp) * fsdp * columns;
+  return emitter->job->is_fsdp_padded ? ceil (rows / fsdp) * fsdp * columns : rows * columns;
 }
 
 /* The matrices of a layer on this rank, as fsdp pads them. */

@@ -94,6 +94,26 @@ draw (const char *folder, const char *name, GError **error)
   return false;
 }
 
+static bool
+make_folder (const char *folder, GError **error)
+{
+  if (g_mkdir_with_parents (folder, 0777) == 0)
+    return true;
+  g_set_error (error, POD_ERROR, POD_ERROR_IO, "%s: cannot make the folder: %s", folder,
+               g_strerror (errno));
+  return false;
+}
+
+bool
+pod_report_collective_plots (JsonObject *result, const char *folder, GError **error)
+{
+  g_return_val_if_fail (result != NULL && folder != NULL, false);
+  g_return_val_if_fail (error == NULL || *error == NULL, false);
+
+  return make_folder (folder, error) && pod_report_collective_plot (result, folder, error)
+         && draw (folder, "collective", error);
+}
+
 bool
 pod_report_plots (JsonObject *result, const PodTimeline *timeline, const char *folder,
                   GError **error)
@@ -103,13 +123,7 @@ pod_report_plots (JsonObject *result, const PodTimeline *timeline, const char *f
 
   g_autofree char *title = pod_report_title (result);
 
-  if (g_mkdir_with_parents (folder, 0777) != 0)
-    {
-      g_set_error (error, POD_ERROR, POD_ERROR_IO, "%s: cannot make the folder: %s", folder,
-                   g_strerror (errno));
-      return false;
-    }
-  if (!pod_report_breakdown_plot (result, folder, error)
+  if (!make_folder (folder, error) || !pod_report_breakdown_plot (result, folder, error)
       || !pod_report_memory_plot (result, timeline, folder, error)
       || !pod_report_timeline_svg (timeline, title, folder, error))
     return false;

@@ -34,6 +34,9 @@ bool pod_report_program (const PodProgram *program, const char *file, GError **e
  * Errors: IO, with gnuplot's own words where it fails. O(spans + samples). */
 bool pod_report_plots (JsonObject *result, const PodTimeline *timeline, const char *folder,
                        GError **error);
+/* collective.png in @folder, with its .tsv and .gnuplot beside it: time and bandwidth of the rows
+ * of a collective's result against their size. As above where there is no gnuplot. */
+bool pod_report_collective_plots (JsonObject *result, const char *folder, GError **error);
 /* Whether gnuplot can be run. */
 bool pod_report_has_gnuplot (void);
 

@@ -45,8 +45,8 @@ set_axes (JsonObject *result, const char *path, const int64_t ps[POD_N_AXES], co
       }
 }
 
-/* What the step would have to be quicker at: the critical rank's compute (by what bounds its kernels), the busiest stream of
- * collectives of an axis, hidden or not, or the bubble, whichever is longest. */
+/* What the step would have to be quicker at: the critical rank's compute (by what bounds its kernels), the collectives
+ * of an axis, hidden or not, or the bubble, whichever is longest. */
 static char *
 bound_of (const PodExecResult *exec)
 {
@@ -59,9 +59,9 @@ bound_of (const PodExecResult *exec)
       name = g_strdup ("host");
     }
   for (unsigned a = 0; a < POD_N_AXES; a++)
-    if (exec->stream_comm_s[a] > best)
+    if (exec->axis_comm_s[a] > best)
       {
-        best = exec->stream_comm_s[a];
+        best = exec->axis_comm_s[a];
         g_free (name);
         name = g_strdup_printf ("network:%s", pod_axis_name (a));
       }

@@ -355,6 +355,7 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
   job->is_dp_overlapped = scenario->overlap_dp != 0;
   job->prefetch = scenario->overlap_fsdp == 0 ? 0 : scenario->prefetch == UINT64_MAX ? 1 : (unsigned) MIN (scenario->prefetch, 1000);
   job->is_causal = scenario->causal != 0;
+  job->is_fsdp_padded = run->fidelity != POD_FIDELITY_BOOK;
   job->is_tp_overlapped = scenario->overlap_tp == 1;
   if (job->layout.zero_stage > 0 && job->layout.degree[POD_AXIS_DP] == 1)
     assume (run->assumptions, "--zero %u has no effect: dp=1 leaves nothing to shard", job->layout.zero_stage);

@@ -17,6 +17,7 @@ pod_topology_free (PodTopology *topology)
   pod_chip_free (topology->chip);
   g_clear_pointer (&topology->assumptions, g_ptr_array_unref);
   g_free (topology->links);
+  g_free (topology->background_bytes_per_s);
   pod_graph_routes_free (topology->routes);
   pod_topology_spec_free (topology->spec);
   g_free (topology);

@@ -96,6 +96,10 @@ typedef struct
   PodLink *links;
   struct PodGraphRoutes *routes;
 
+  /* (owned) (nullable) n_links rates of traffic that is there already and does not give way:
+   * collectives get what it leaves. Lost when the machine is built anew by pod_topology_set. */
+  double *background_bytes_per_s;
+
   /* What the machine was built from, for pod_topology_set and _to_xml. */
   struct PodTopologySpec *spec;
   /* Where the kinds of links and vertices begin (src/topology). */

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <json-glib/json-glib.h>
-
+#include "base/json.h"
 #include "collective/library.h"
 #include "validate/collective-table.h"
 

@@ -23,11 +23,11 @@ check_members (const PodJson *json, JsonObject *object)
       GError *errors[4] = { NULL };
 
       g_assert (pod_json_line_of (json, key) >= 1);
-      fuzz_judge (pod_json_get_uint (json, object, key, &whole, &errors[0]), errors[0]);
-      fuzz_judge (pod_json_get_double (json, object, key, &number, &errors[1]), errors[1]);
+      fuzz_judge (pod_json_get_uint (json, object, key, &whole, &errors[0]), &errors[0]);
+      fuzz_judge (pod_json_get_double (json, object, key, &number, &errors[1]), &errors[1]);
       g_assert (errors[1] != NULL || isfinite (number));
-      fuzz_judge (pod_json_get_bool (json, object, key, &flag, &errors[2]), errors[2]);
-      fuzz_judge (pod_json_get_string (json, object, key, &text, &errors[3]), errors[3]);
+      fuzz_judge (pod_json_get_bool (json, object, key, &flag, &errors[2]), &errors[2]);
+      fuzz_judge (pod_json_get_string (json, object, key, &text, &errors[3]), &errors[3]);
       for (size_t i = 0; i < G_N_ELEMENTS (errors); i++)
         g_clear_error (&errors[i]);
     }

@@ -39,7 +39,7 @@ check_layout (const PodLayout *layout, const uint8_t head[4], uint32_t n_devices
   bool is_good = pod_layout_check (layout, small_model (), &batch, n_devices, head[3] % 8 < 4, notes, &stage_layers, &error);
   uint64_t n_layers = 0;
 
-  fuzz_judge (is_good, error);
+  fuzz_judge (is_good, &error);
   if (!is_good)
     return;
   for (uint32_t i = 0; i < layout->degree[POD_AXIS_PP]; i++)
@@ -65,7 +65,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   uint32_t n_devices = (uint32_t) 1 << (data[0] % 25);
   bool is_good = pod_layout_parse (text, n_devices, &layout, &error);
 
-  fuzz_judge (is_good, error);
+  fuzz_judge (is_good, &error);
   if (!is_good)
     return 0;
   for (unsigned a = 0; a < POD_N_AXES; a++)

@@ -61,7 +61,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   bool is_torus = topology->fabric == POD_FABRIC_TORUS;
   g_autoptr (PodMesh) mesh = pod_mesh_new (topology, &layout, is_torus ? map : NULL, is_torus ? NULL : map, &traffic, &error);
 
-  fuzz_judge (mesh != NULL, error);
+  fuzz_judge (mesh != NULL, &error);
   if (mesh != NULL)
     check_mesh (mesh);
   return 0;

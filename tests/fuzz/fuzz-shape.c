@@ -26,7 +26,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
   g_autoptr (PodTopology) topology = pod_topology_load (text, &error);
 
-  fuzz_judge (topology != NULL, error);
+  fuzz_judge (topology != NULL, &error);
   if (topology == NULL)
     return 0;
   fuzz_ask_machine (topology);

@@ -42,7 +42,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   g_autofree char *text = fuzz_text (data + 1, size - 1);
   bool is_good = pod_parse_quantity (text, unit, &value, &error);
 
-  fuzz_judge (is_good, error);
+  fuzz_judge (is_good, &error);
   if (is_good)
     {
       g_assert (isfinite (value) && value >= 0);
@@ -53,7 +53,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
   bool is_whole = pod_parse_whole (text, unit, &whole, &whole_error);
 
-  fuzz_judge (is_whole, whole_error);
+  fuzz_judge (is_whole, &whole_error);
   g_assert (!is_whole || is_good);
   g_assert (!is_whole || fabs ((double) whole - value) <= value * 1e-15);
   return 0;

@@ -14,11 +14,11 @@ check_node (const PodYaml *yaml, const PodYamlNode *node)
   uint64_t whole;
   bool flag;
 
-  fuzz_judge (pod_yaml_double (yaml, node, &number, &errors[0]), errors[0]);
+  fuzz_judge (pod_yaml_double (yaml, node, &number, &errors[0]), &errors[0]);
   g_assert (errors[0] != NULL || isfinite (number));
-  fuzz_judge (pod_yaml_uint (yaml, node, &whole, &errors[1]), errors[1]);
-  fuzz_judge (pod_yaml_bool (yaml, node, &flag, &errors[2]), errors[2]);
-  fuzz_judge (pod_yaml_text (yaml, node, &errors[3]) != NULL, errors[3]);
+  fuzz_judge (pod_yaml_uint (yaml, node, &whole, &errors[1]), &errors[1]);
+  fuzz_judge (pod_yaml_bool (yaml, node, &flag, &errors[2]), &errors[2]);
+  fuzz_judge (pod_yaml_text (yaml, node, &errors[3]) != NULL, &errors[3]);
   for (size_t i = 0; i < G_N_ELEMENTS (errors); i++)
     g_clear_error (&errors[i]);
   for (unsigned i = 0; i < pod_yaml_length (node); i++)

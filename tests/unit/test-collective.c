@@ -151,7 +151,7 @@ START_TEST (bad_groups_and_algorithms_are_refused)
                   "unknown algorithm 'rong', expected");
   assert_refused (torus, &ring, POD_ALL_REDUCE, "nvls", POD_ERROR_UNSUPPORTED,
                   "these can: auto, bidir-ring");
-  assert_refused (gpus, &eight, POD_ALL_GATHER, "nvls", POD_ERROR_UNSUPPORTED,
+  assert_refused (gpus, &eight, POD_ALL_GATHER, "double-tree", POD_ERROR_UNSUPPORTED,
                   "cannot do all_gather");
   assert_refused (gpus, &nine, POD_ALL_GATHER, NULL, POD_ERROR_INVALID,
                   "0 to 7, the group names 8");
@@ -163,7 +163,17 @@ START_TEST (bad_groups_and_algorithms_are_refused)
 }
 END_TEST
 
-/* The plan of "auto" is never dearer than that of a name */
+/* The plan of "auto" is never dearer than that of a name, those apart that no library or no switch
+ * does unless told so */
+static bool
+is_by_name (const char *algorithm)
+{
+  static const char *const names[]
+      = { "recursive-doubling", "halving-doubling", "step-ring", "sharp", NULL };
+
+  return g_strv_contains (names, algorithm);
+}
+
 START_TEST (auto_is_the_cheapest)
 {
   static const char *const machines[] = { "h100:8", "h100:8x4" };
@@ -183,6 +193,8 @@ START_TEST (auto_is_the_cheapest)
 
           for (guint i = 0; i < names->len; i++)
             {
+              if (is_by_name (g_ptr_array_index (names, i)))
+                continue;
               g_autoptr (PodPlan) plan = pod_collective_plan (topology, POD_FIDELITY_IDEAL, &group,
                                                               (PodCollectiveKind) kind, sizes[s],
                                                               g_ptr_array_index (names, i), NULL);

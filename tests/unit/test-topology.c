@@ -127,7 +127,7 @@ static const struct
   { "h100:8x4,tree=0", POD_ERROR_INVALID, "must be 1 to 3" },
   { "h100:8x64,tree=1", POD_ERROR_INFEASIBLE, "one level of leaf switches takes 32 nodes, got 64" },
   { "h100:8x64,tree=1,oversub=2", POD_ERROR_INFEASIBLE, "" },
-  { "h100:8x4,oversub=0", POD_ERROR_INVALID, "above 0" },
+  { "h100:8x4,oversub=0", POD_ERROR_INVALID, "between 1e-6 and 1e6" },
   { "h100:8x4,oversub=2:3", POD_ERROR_INVALID, "oversub: " },
   { "h100:8x4,oversub=1/1/1/1", POD_ERROR_INVALID, "one ratio for each level" },
   { "h100:8,oversub=2", POD_ERROR_INFEASIBLE, "oversub=" },
