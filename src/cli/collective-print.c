@@ -18,7 +18,7 @@ enum
 static bool
 is_in_network (const PodPlan *plan)
 {
-  return g_str_has_prefix (plan->algorithm, "nvls");
+  return g_str_has_prefix (plan->algorithm, "nvls") || strcmp (plan->algorithm, "sharp") == 0;
 }
 
 static const char *const link_kinds[] = {

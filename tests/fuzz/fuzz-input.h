@@ -36,10 +36,10 @@ fuzz_judge (bool is_good, GError *const *error)
 
 /* The same of a reader of files: its message begins with the file. */
 static inline void
-fuzz_judge_file (bool is_good, GError *error, const char *file)
+fuzz_judge_file (bool is_good, GError *const *error, const char *file)
 {
-  fuzz_judge (is_good, &error);
-  g_assert (is_good || g_str_has_prefix (error->message, file));
+  fuzz_judge (is_good, error);
+  g_assert (is_good || g_str_has_prefix ((*error)->message, file));
 }
 
 /* The input as text. Returns: (transfer full) */

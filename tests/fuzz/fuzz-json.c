@@ -65,7 +65,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   if (pod_gzip_is_magic (text, size))
     {
       inflated = pod_gzip_inflate ("input", text, size, MAX_INFLATED_BYTES, &size, &error);
-      fuzz_judge_file (inflated != NULL, error, "input: ");
+      fuzz_judge_file (inflated != NULL, &error, "input: ");
       if (inflated == NULL)
         return 0;
       text = inflated;
@@ -73,7 +73,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
   g_autoptr (PodJson) json = pod_json_parse ("input", text, (gssize) size, &error);
 
-  fuzz_judge_file (json != NULL, error, "input:");
+  fuzz_judge_file (json != NULL, &error, "input:");
   if (json == NULL)
     return 0;
   check_round_trip (json);

@@ -18,7 +18,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
   g_autoptr (PodTopology) topology = pod_simgrid_xml_read (file.path, &error);
 
-  fuzz_judge_file (topology != NULL, error, file.path);
+  fuzz_judge_file (topology != NULL, &error, file.path);
   if (topology == NULL || topology->n_links > 10000)
     return 0;
 

@@ -20,6 +20,6 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     g_assert (pod_scenario_set (scenario, "seq-len", "4096", NULL));
   if (data[0] / 2 % 2 == 1)
     g_assert (pod_scenario_set (scenario, "strict", NULL, NULL));
-  fuzz_judge_file (pod_scenario_load_workload (scenario, &error), error, file.path);
+  fuzz_judge_file (pod_scenario_load_workload (scenario, &error), &error, file.path);
   return 0;
 }

@@ -39,7 +39,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
   g_autoptr (PodChip) chip = pod_chip_load (file.path, assumptions, &error);
 
-  fuzz_judge_file (chip != NULL, error, file.path);
+  fuzz_judge_file (chip != NULL, &error, file.path);
   if (chip != NULL)
     check_fields (chip);
   return 0;

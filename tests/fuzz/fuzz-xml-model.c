@@ -16,13 +16,13 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
   g_autoptr (PodModel) model = pod_model_xml_load ("input", file.path, &error);
 
-  fuzz_judge_file (model != NULL, error, file.path);
+  fuzz_judge_file (model != NULL, &error, file.path);
   if (model == NULL)
     return 0;
 
   bool is_good = pod_model_check (model, &error);
 
-  fuzz_judge_file (is_good, error, file.path);
+  fuzz_judge_file (is_good, &error, file.path);
   if (is_good)
     fuzz_ask_model (model);
   return 0;

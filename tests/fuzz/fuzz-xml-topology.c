@@ -17,7 +17,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
   g_autoptr (PodTopology) topology = pod_topology_load (file.path, &error);
 
-  fuzz_judge_file (topology != NULL, error, file.path);
+  fuzz_judge_file (topology != NULL, &error, file.path);
   if (topology == NULL)
     return 0;
   fuzz_ask_machine (topology);

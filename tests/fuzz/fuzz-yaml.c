@@ -34,7 +34,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
   g_autoptr (PodYaml) yaml = pod_yaml_parse ("input", (const char *) data, size, &error);
 
-  fuzz_judge_file (yaml != NULL, error, "input:");
+  fuzz_judge_file (yaml != NULL, &error, "input:");
   if (yaml != NULL && yaml->root != NULL)
     check_node (yaml, yaml->root);
   return 0;
