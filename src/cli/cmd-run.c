@@ -177,7 +177,7 @@ pod_cmd_run (int argc, char **argv)
     { "dump-program", 0, 0, G_OPTION_ARG_FILENAME, &outputs.dump_program, "the expanded program as JSON lines", "FILE" },
     { "explain", 0, 0, G_OPTION_ARG_NONE, &outputs.explain, "which kernels and collectives take the time, and why", NULL },
     { "timings", 0, 0, G_OPTION_ARG_NONE, &outputs.timings, "also how long the program itself took (sim.* in JSON)", NULL },
-    { NULL },
+    { .long_name = NULL },
   };
   g_autoptr (GOptionContext) context = g_option_context_new ("- one training step");
   PodRunRequest request = { 0 };

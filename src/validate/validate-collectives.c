@@ -77,7 +77,7 @@ predict (const PodTopology *topology, const PodLibrary *library, PodFidelity fid
          PodCollectiveVerdict *verdict, double *out_s, GError **error)
 {
   PodGroup group;
-  g_autofree uint32_t *devices = pod_collective_first_group (verdict->sample.n_ranks, &group);
+  G_GNUC_UNUSED g_autofree uint32_t *devices = pod_collective_first_group (verdict->sample.n_ranks, &group); /* what group points to */
   const PodPlanQuery query = {
     .topology = topology,
     .fidelity = fidelity,
