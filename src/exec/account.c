@@ -9,6 +9,8 @@
 typedef struct
 {
   PodBreakdown breakdown;
+  int64_t begin_ps;        /* where the rank's step begins: 0, or its first compute when steps overlap */
+  bool has_begun;
   int64_t compute_end_ps;  /* up to here compute is accounted for: the end of the last op, or the start of the present one */
   int64_t end_ps;          /* of the last op of any kind */
   uint8_t last_stream;     /* which stream that was */
@@ -126,6 +128,9 @@ pod_account_compute (PodAccount *account, uint32_t rank, uint8_t released_by, in
 {
   Rank *r = &account->ranks[rank];
 
+  if (!r->has_begun && account->program->steps_overlap && spans_of (account, rank, released_by)->is_pipeline)
+    r->begin_ps = r->compute_end_ps = now_ps; /* the step before was still being run while it waited for its first activations */
+  r->has_begun = true;
   attribute (account, rank, r->compute_end_ps, now_ps, released_by, 0);
   r->compute_end_ps = now_ps;
 }
@@ -196,16 +201,25 @@ pod_account_effects (PodAccount *account, uint32_t rank, const PodOp *op, bool i
   return is_changed;
 }
 
-void
+int64_t
 pod_account_finish (PodAccount *account, int64_t end_ps)
 {
+  int64_t time_ps = account->program->steps_overlap ? 0 : end_ps;
+
   for (uint32_t rank = 0; rank < account->n_ranks; rank++)
     {
       Rank *r = &account->ranks[rank];
 
       attribute (account, rank, r->compute_end_ps, r->end_ps, r->last_stream, 0);
-      r->breakdown.idle_ps += end_ps - MAX (r->end_ps, r->compute_end_ps);
+      time_ps = MAX (time_ps, MAX (r->end_ps, r->compute_end_ps) - r->begin_ps);
     }
+  for (uint32_t rank = 0; rank < account->n_ranks; rank++)
+    {
+      Rank *r = &account->ranks[rank];
+
+      r->breakdown.idle_ps += time_ps - (MAX (r->end_ps, r->compute_end_ps) - r->begin_ps);
+    }
+  return time_ps;
 }
 
 void
@@ -215,9 +229,9 @@ pod_account_breakdown (const PodAccount *account, uint32_t rank, PodBreakdown *o
 }
 
 int64_t
-pod_account_rank_end (const PodAccount *account, uint32_t rank)
+pod_account_rank_time (const PodAccount *account, uint32_t rank)
 {
-  return account->ranks[rank].end_ps;
+  return account->ranks[rank].end_ps - account->ranks[rank].begin_ps;
 }
 
 double

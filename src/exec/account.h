@@ -44,11 +44,13 @@ void pod_account_compute_ended (PodAccount *account, uint32_t rank, PodPhase pha
 void pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span);
 /* Buffers of an op appear (at its start) or vanish (at its end). Returns true when the rank's memory changed. */
 bool pod_account_effects (PodAccount *account, uint32_t rank, const PodOp *op, bool is_at_end, int64_t now_ps);
-/* The step is over at @end_ps for all ranks. */
-void pod_account_finish (PodAccount *account, int64_t end_ps);
+/* Everything ended at @end_ps. Returns the step's time: that, or where steps overlap the most that one rank takes from its first compute
+ * to its end (a rank can begin its next step when it ends this one, so that steps follow each other at this distance). */
+int64_t pod_account_finish (PodAccount *account, int64_t end_ps);
 
 void pod_account_breakdown (const PodAccount *account, uint32_t rank, PodBreakdown *out);
-int64_t pod_account_rank_end (const PodAccount *account, uint32_t rank);
+/* From the rank's begin of the step to the end of its last op. */
+int64_t pod_account_rank_time (const PodAccount *account, uint32_t rank);
 /* Bytes now, and at the peak; by label at the peak (n labels of the program). */
 double pod_account_memory (const PodAccount *account, uint32_t rank);
 double pod_account_peak (const PodAccount *account, uint32_t rank, int64_t *out_at_ps, const int64_t **out_by_label);

@@ -220,7 +220,7 @@ record_meeting (Exec *exec, const Meeting *meeting, const PodTaskEvent *events, 
   for (uint32_t i = 0; i < n; i++)
     {
       uint32_t span = pod_recorder_end (exec->recorder, &events[i], meeting->start_ps, now_ps);
-      bool is_sender = events[i].stream == POD_STREAM_SEND_ACT || events[i].stream == POD_STREAM_SEND_GRAD;
+      bool is_sender = pod_stream_is_send (events[i].stream);
 
       if (now_ps > meeting->start_ps)
         pod_recorder_rate (exec->recorder, &events[i], meeting->start_ps, now_ps, use->busiest_bytes / ((double) (now_ps - meeting->start_ps) / 1e12));
@@ -462,8 +462,7 @@ collect (Exec *exec, GArray *kernels)
   PodExecResult *result = g_new0 (PodExecResult, 1);
   uint32_t critical = 0;
 
-  pod_account_finish (exec->account, exec->end_ps);
-  result->time_ps = exec->end_ps;
+  result->time_ps = pod_account_finish (exec->account, exec->end_ps);
   result->is_partial = exec->is_partial;
   result->breakdowns = g_array_new (FALSE, FALSE, sizeof (PodBreakdown));
   for (uint32_t i = 0; i < exec->fold->n_ranks; i++)
@@ -472,7 +471,7 @@ collect (Exec *exec, GArray *kernels)
 
       pod_account_breakdown (exec->account, i, &breakdown);
       g_array_append_val (result->breakdowns, breakdown);
-      if (pod_account_rank_end (exec->account, i) > pod_account_rank_end (exec->account, critical))
+      if (pod_account_rank_time (exec->account, i) > pod_account_rank_time (exec->account, critical))
         critical = i;
     }
   result->critical_rank = exec->fold->rank[critical];

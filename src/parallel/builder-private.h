@@ -12,6 +12,8 @@ typedef struct
   GArray *edges;   /* what waits for what */
   GArray *effects; /* buffers that come and go */
   const char *name;
+  uint8_t chunk;   /* of ops to come */
+  uint8_t slot;
 } PodBuilder;
 
 #define POD_NO_OP UINT32_MAX
@@ -20,6 +22,11 @@ void pod_builder_init (PodBuilder *builder, PodProgram *program);
 void pod_builder_clear (PodBuilder *builder);
 
 void pod_builder_open (PodBuilder *builder, const char *name);
+/* Ops to come belong to this chunk of the stage and kind of slot. */
+void pod_builder_part (PodBuilder *builder, uint8_t chunk, uint8_t slot);
+/* Puts the ops from @second on between those before it, in turns that end with a collective which computing waits for; each half keeps
+ * its order. */
+void pod_builder_weave (PodBuilder *builder, uint32_t second);
 /* Adds an op; returns its handle in the open block. Strings are copied. */
 uint32_t pod_builder_compute (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, const char *detail, const PodKernel *kernel);
 uint32_t pod_builder_collective (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, PodStream stream, uint32_t comm,

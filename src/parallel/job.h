@@ -1,6 +1,7 @@
 #pragma once
 
 #include "parallel/program.h"
+#include "parallel/schedule.h"
 
 /* A training job: what a layout is applied to, and the choices that frameworks leave open. */
 
@@ -25,7 +26,8 @@ typedef struct
   const PodModel *model;
   PodLayout layout;
   PodBatch batch;
-  const uint32_t *stage_layers; /* from pod_layout_check */
+  const PodSchedule *schedule;  /* order of microbatches on each rank of the pipeline (borrowed) */
+  const uint32_t *part_layers;  /* layers of each of the schedule's parts, from pod_layout_place */
   PodDtype dtype;               /* of matmuls and activations */
   PodDtype param_dtype;         /* weights as kept and gathered */
   PodDtype grad_dtype;          /* gradients as kept and reduced */
@@ -55,6 +57,6 @@ uint64_t pod_job_n_microbatches (const PodJob *job);
 /* Per rank and step: what each axis moves, for ranking placements. */
 void pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *out);
 
-/* The program of one training step: forward and backward of every microbatch in 1F1B order, gradient reduction, optimizer.
- * Returns: (transfer full). O(stages x layers + ranks). */
+/* The program of one training step: forward and backward of every microbatch in the schedule's order, gradient reduction,
+ * optimizer. Returns: (transfer full). O(parts x layers + slots + ranks). */
 PodProgram *pod_job_program (const PodJob *job, const PodMesh *mesh, GError **error);

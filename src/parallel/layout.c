@@ -1,5 +1,6 @@
 #include "parallel/layout.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -10,7 +11,7 @@ static const char *const axis_names[POD_N_AXES] = {
 };
 
 /* Degrees that the command line names and that this program does not model yet beyond 1. */
-static const char *const unsupported_axes[] = { "ep", "etp", "vpp" };
+static const char *const unsupported_axes[] = { "ep", "etp" };
 
 const char *
 pod_axis_name (PodAxis axis)
@@ -52,6 +53,8 @@ pod_layout_to_text (const PodLayout *layout)
   for (unsigned a = 0; a < POD_N_AXES; a++)
     if (layout->degree[a] > 1)
       g_string_append_printf (text, "%s%s=%u", text->len > 0 ? " " : "", axis_names[a], layout->degree[a]);
+  if (layout->vpp > 1)
+    g_string_append_printf (text, " vpp=%u", layout->vpp);
   if (text->len == 0)
     g_string_append (text, "dp=1");
   return g_string_free (text, FALSE);
@@ -70,8 +73,9 @@ bool
 pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError **error)
 {
   g_auto (GStrv) words = g_strsplit_set (text, " \t\n", -1);
-  PodLayout layout = { .is_sequence_parallel = true };
+  PodLayout layout = { .is_sequence_parallel = true, .vpp = 1 };
   bool is_given[POD_N_AXES] = { false };
+  bool is_vpp_given = false;
   int auto_axis = -1;
 
   for (unsigned a = 0; a < POD_N_AXES; a++)
@@ -81,6 +85,7 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
       g_auto (GStrv) pair = NULL;
       uint64_t degree;
       PodAxis axis = POD_AXIS_DP;
+      bool is_vpp;
 
       if (words[i][0] == '\0')
         continue;
@@ -90,21 +95,24 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
           g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: '%s' is not AXIS=DEGREE, as in \"fsdp=64 tp=8\"", words[i]);
           return false;
         }
-      if (!pod_axis_parse (pair[0], &axis) && !is_unsupported (pair[0]))
+      is_vpp = strcmp (pair[0], "vpp") == 0;
+      if (!is_vpp && !pod_axis_parse (pair[0], &axis) && !is_unsupported (pair[0]))
         {
           g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: unknown axis '%s'; known are dp, fsdp, tp, cp, pp, ep, etp, vpp", pair[0]);
           return false;
         }
       if (!is_unsupported (pair[0]))
         {
-          if (is_given[axis])
+          bool *seen = is_vpp ? &is_vpp_given : &is_given[axis];
+
+          if (*seen)
             {
               g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: %s stands twice", pair[0]);
               return false;
             }
-          is_given[axis] = true;
+          *seen = true;
         }
-      if (strcmp (pair[1], "auto") == 0 && !is_unsupported (pair[0]))
+      if (strcmp (pair[1], "auto") == 0 && !is_vpp && !is_unsupported (pair[0]))
         {
           if (auto_axis >= 0)
             {
@@ -131,7 +139,10 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
           g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--layout: %s=%s: only %s=1 is modelled", pair[0], pair[1], pair[0]);
           return false;
         }
-      layout.degree[axis] = (uint32_t) degree;
+      if (is_vpp)
+        layout.vpp = (uint32_t) degree;
+      else
+        layout.degree[axis] = (uint32_t) degree;
     }
   if (layout.degree[POD_AXIS_CP] > 1)
     {
@@ -240,7 +251,7 @@ check_batch (const PodLayout *layout, const PodBatch *batch, GError **error)
   if (batch->global_batch % divisor != 0)
     return refuse (error, "global-batch", "global batch", batch->global_batch, "dp x fsdp x micro-batch", divisor);
   n_microbatches = batch->global_batch / divisor;
-  if (n_microbatches > POD_MAX_SLOTS / layout->degree[POD_AXIS_PP])
+  if (n_microbatches > POD_MAX_SLOTS / layout->degree[POD_AXIS_PP] / layout->vpp)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_LIMIT,
                    "--global-batch: %" G_GUINT64_FORMAT " microbatches on each of %u stages are more than the %u in all that one step can have: take a larger micro-batch",
@@ -250,49 +261,121 @@ check_batch (const PodLayout *layout, const PodBatch *batch, GError **error)
   return true;
 }
 
-/* The layers of each stage: as given, or equal; with embedding and head as layers the first and last stage get one fewer. */
-static bool
-place_layers (const PodLayout *layout, const PodModel *model, const PodBatch *batch, uint32_t *out, GError **error)
+/* FLOPs of layers up to each, and of the head, in those of a token's forward pass. */
+static double *
+costs_of_layers (const PodModel *model, uint64_t seq_len)
 {
-  const uint32_t pp = layout->degree[POD_AXIS_PP];
+  double *until = g_new0 (double, model->n_layers + 1);
+
+  for (uint64_t l = 0; l < model->n_layers; l++)
+    {
+      const PodLayerKind *kind = &model->kinds[model->layer_kind[l]];
+      uint64_t active;
+
+      pod_model_layer_params (model, model->layer_kind[l], &active);
+      until[l + 1] = until[l] + 2 * (double) active;
+      if (model->attention != POD_ATTENTION_NONE)
+        until[l + 1] += 2 * pod_model_mean_span (kind, seq_len) * (double) (kind->heads * (kind->head_dim + kind->v_head_dim));
+    }
+  return until;
+}
+
+/* Deals layers so that the sum of the squares of the parts' costs is least: the costliest part is then as cheap as it can be, and the
+ * others are alike. The head counts to the last part; the embedding's lookup costs nothing. O(parts x layers x layers of a part). */
+static void
+balance (const PodModel *model, uint64_t seq_len, uint32_t n_parts, uint32_t *out)
+{
+  const uint64_t n = model->n_layers;
+  const double head = 2 * (double) model->hidden * (double) model->vocab;
+  const uint64_t most = MIN (n, 2 * (n / n_parts) + 8); /* of a part */
+  g_autofree double *until = costs_of_layers (model, seq_len);
+  g_autofree double *best = g_new (double, n + 1);
+  g_autofree double *next = g_new (double, n + 1);
+  g_autofree uint32_t *choice = g_new0 (uint32_t, (size_t) n_parts * (n + 1));
+
+  for (uint64_t l = 0; l <= n; l++)
+    best[l] = l == 0 ? 0 : INFINITY;
+  for (uint32_t part = 0; part < n_parts; part++)
+    {
+      for (uint64_t l = 0; l <= n; l++)
+        {
+          next[l] = INFINITY;
+          for (uint64_t k = 0; k <= MIN (l, most); k++)
+            {
+              double cost = until[l] - until[l - k] + (part == n_parts - 1 ? head : 0);
+
+              if (best[l - k] + cost * cost < next[l])
+                {
+                  next[l] = best[l - k] + cost * cost;
+                  choice[part * (n + 1) + l] = (uint32_t) k;
+                }
+            }
+        }
+      memcpy (best, next, (n + 1) * sizeof *best);
+    }
+  for (uint64_t part = n_parts, l = n; part-- > 0; l -= out[part])
+    out[part] = choice[part * (n + 1) + l];
+}
+
+static bool
+place_given (const PodLayout *layout, const PodModel *model, const PodBatch *batch, uint32_t n_parts, uint32_t *out, GError **error)
+{
+  const uint32_t n_virtual = n_parts / layout->degree[POD_AXIS_PP];
+  g_autofree char *parts = n_virtual > 1 ? g_strdup_printf (" of %u parts each", n_virtual) : g_strdup ("");
   uint64_t sum = 0;
 
+  for (unsigned i = 0; i < batch->n_stage_layers; i++)
+    sum += batch->stage_layers[i];
+  if (batch->n_stage_layers == n_parts && sum == model->n_layers)
+    {
+      memcpy (out, batch->stage_layers, n_parts * sizeof *out);
+      return true;
+    }
+  g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
+               "--stage-layers: %u counts that sum to %" G_GUINT64_FORMAT ", but pp=%u stages%s and %" G_GUINT64_FORMAT " layers are to be filled",
+               batch->n_stage_layers, sum, layout->degree[POD_AXIS_PP], parts, model->n_layers);
+  return false;
+}
+
+uint32_t *
+pod_layout_place (const PodLayout *layout, const PodModel *model, const PodBatch *batch, uint32_t n_parts, GError **error)
+{
+  const char *parts = n_parts == layout->degree[POD_AXIS_PP] ? "pp" : "pp x virtual stages";
+  const uint64_t extra = batch->is_embed_head_as_layers ? 2 : 0;
+  const uint64_t total = model->n_layers + extra;
+  g_autofree uint32_t *out = g_new0 (uint32_t, n_parts);
+
   if (batch->stage_layers != NULL)
+    return place_given (layout, model, batch, n_parts, out, error) ? g_steal_pointer (&out) : NULL;
+  if (batch->is_balanced)
     {
-      for (unsigned i = 0; i < batch->n_stage_layers; i++)
-        sum += batch->stage_layers[i];
-      if (batch->n_stage_layers != pp || sum != model->n_layers)
-        {
-          g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
-                       "--stage-layers: %u counts that sum to %" G_GUINT64_FORMAT ", but pp=%u stages and %" G_GUINT64_FORMAT " layers are to be filled",
-                       batch->n_stage_layers, sum, pp, model->n_layers);
-          return false;
-        }
-      memcpy (out, batch->stage_layers, pp * sizeof *out);
-      return true;
+      balance (model, batch->seq_len, n_parts, out);
+      return g_steal_pointer (&out);
     }
-  if (batch->is_embed_head_as_layers)
+  if (total % n_parts != 0)
     {
-      if ((model->n_layers + 2) % pp != 0)
-        return refuse (error, "layout", "layer count + 2 (embedding and head)", model->n_layers + 2, "pp", pp);
-      for (uint32_t i = 0; i < pp; i++)
-        out[i] = (uint32_t) ((model->n_layers + 2) / pp) - (i == 0) - (i == pp - 1);
-      return true;
+      if (extra > 0)
+        refuse (error, "layout", "layer count + 2 (embedding and head)", total, parts, n_parts);
+      else
+        refuse (error, "stage-layers", "neither it nor --embed-head-as-layers is given, and the layer count", total, parts, n_parts);
+      return NULL;
     }
-  if (model->n_layers % pp != 0)
-    return refuse (error, "stage-layers", "neither it nor --embed-head-as-layers is given, and the layer count", model->n_layers, "pp", pp);
-  for (uint32_t i = 0; i < pp; i++)
-    out[i] = (uint32_t) (model->n_layers / pp);
-  return true;
+  for (uint32_t i = 0; i < n_parts; i++)
+    out[i] = (uint32_t) (total / n_parts);
+  if (extra > 0)
+    {
+      out[0]--;
+      out[n_parts - 1]--;
+    }
+  return g_steal_pointer (&out);
 }
 
 bool
 pod_layout_check (const PodLayout *layout, const PodModel *model, const PodBatch *batch, uint32_t n_devices, bool allow_idle,
-                  GPtrArray *notes, uint32_t **out_stage_layers, GError **error)
+                  GPtrArray *notes, GError **error)
 {
   const uint32_t used = pod_layout_n_ranks (layout);
   g_autofree char *text = pod_layout_to_text (layout);
-  g_autofree uint32_t *stage_layers = NULL;
 
   if (used > n_devices)
     {
@@ -307,10 +390,5 @@ pod_layout_check (const PodLayout *layout, const PodModel *model, const PodBatch
     }
   if (used < n_devices)
     g_ptr_array_add (notes, g_strdup_printf ("%u of %u devices idle, counted in MFU and cost", n_devices - used, n_devices));
-  stage_layers = g_new0 (uint32_t, layout->degree[POD_AXIS_PP]);
-  if (!check_model (layout, model, batch, notes, error) || !check_batch (layout, batch, error)
-      || !place_layers (layout, model, batch, stage_layers, error))
-    return false;
-  *out_stage_layers = g_steal_pointer (&stage_layers);
-  return true;
+  return check_model (layout, model, batch, notes, error) && check_batch (layout, batch, error);
 }

@@ -24,6 +24,7 @@ typedef enum
 typedef struct
 {
   uint32_t degree[POD_N_AXES]; /* >= 1 */
+  uint32_t vpp;                /* virtual stages of a stage, >= 1 */
   unsigned zero_stage;         /* what dp shards: 0, 1, 2 */
   bool is_sequence_parallel;   /* tp shards tokens outside the tp matmuls */
 } PodLayout;
@@ -44,17 +45,21 @@ typedef struct
   uint64_t seq_len;
   uint64_t global_batch;   /* sequences */
   uint64_t micro_batch;    /* sequences per data rank and microbatch */
-  const uint32_t *stage_layers; /* (nullable) pp counts in model order */
+  const uint32_t *stage_layers; /* (nullable) layers of each part (pp x vpp of them), in model order */
   unsigned n_stage_layers;
   bool is_embed_head_as_layers;
+  bool is_balanced;             /* parts get layers so that the costliest is as cheap as can be */
 } PodBatch;
 
 #define POD_MAX_STEP_TOKENS 1e15  /* below 2^53, so that tokens are exact as doubles; a training of today has 1e13 */
 #define POD_MAX_SLOTS       4000000U /* microbatches of all stages: so long a step takes hours to simulate */
 
 /* Everything that must divide, each refusal with the three numbers and the nearest legal choice (POD_ERROR_INFEASIBLE):
- * devices, heads, KV heads (replicated with a note when tp is a multiple of them), FFN, sequence, batch, layers. LIMIT beyond
- * the two limits above.
- * @notes (element-type utf8): what was decided. @out_stage_layers: pp counts of Transformer layers (caller frees). */
+ * devices, heads, KV heads (replicated with a note when tp is a multiple of them), FFN, sequence, batch. LIMIT beyond
+ * the two limits above. @notes (element-type utf8): what was decided. */
 bool pod_layout_check (const PodLayout *layout, const PodModel *model, const PodBatch *batch, uint32_t n_devices, bool allow_idle,
-                       GPtrArray *notes, uint32_t **out_stage_layers, GError **error);
+                       GPtrArray *notes, GError **error);
+
+/* Deals the model's layers to @n_parts parts: as the batch gives them, equally, or balanced by the FLOPs of layers and head. INFEASIBLE
+ * names the counts where they do not fit. Returns: (transfer full) @n_parts counts. */
+uint32_t *pod_layout_place (const PodLayout *layout, const PodModel *model, const PodBatch *batch, uint32_t n_parts, GError **error);

@@ -43,8 +43,8 @@ derive (const PodSharding *lhs, const PodSharding *rhs, const PodSharding *out)
   return result;
 }
 
-uint32_t
-pod_pass_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel)
+static uint32_t
+emit_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel)
 {
   PodBuilder *builder = &pass->emitter->builder;
   g_autofree char *full = pass->unit->layer >= 0 ? g_strdup_printf ("L%d %s", pass->unit->layer, name) : g_strdup (name);
@@ -55,6 +55,12 @@ pod_pass_compute (PodPass *pass, const char *name, const char *detail, const Pod
     pass->first_compute = op;
   pass->last_compute = op;
   return op;
+}
+
+uint32_t
+pod_pass_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel)
+{
+  return pass->part == POD_PART_WEIGHT ? pass->value : emit_compute (pass, name, detail, kernel);
 }
 
 uint32_t
@@ -75,7 +81,7 @@ matmul (PodPass *pass, const char *name, double m, uint64_t n, uint64_t k, doubl
   g_autofree char *detail = g_strdup_printf ("matmul [%.0f, %" G_GUINT64_FORMAT "] x [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] %s", m, k, k, n,
                                              pod_dtype_name (emitter->job->dtype));
 
-  return pod_pass_compute (pass, name, detail, &kernel);
+  return emit_compute (pass, name, detail, &kernel);
 }
 
 static uint32_t
@@ -87,6 +93,12 @@ tp_collective (PodPass *pass, const char *name, PodCollectiveKind kind, double b
 
   pod_builder_depend (&emitter->builder, op, after);
   return op;
+}
+
+uint32_t
+pod_pass_tp_collective (PodPass *pass, const char *name, PodCollectiveKind kind, double bytes, uint32_t after)
+{
+  return pass->part == POD_PART_WEIGHT ? POD_NO_OP : tp_collective (pass, name, kind, bytes, after);
 }
 
 /* The buffer of a gather over tp, from its start to the end of @last_user. */
@@ -217,36 +229,76 @@ pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   pass->gathered = POD_NO_OP;
 }
 
+/* What is kept from the gradient of the input to that of the weight: the saved input, and the output's gradient, whole. */
+static double
+kept_grad_bytes (const PodEmitter *emitter, const PodLinear *linear)
+{
+  return emitter->tokens * (double) linear->out * emitter->element_bytes;
+}
+
+/* dW = X^T . dY; @dy waits are on @after (the op before it) and @gathered (dY whole over tp). */
+static void
+weight_gradient (PodPass *pass, const PodLinear *linear, const PodShardedMatmul *comm, uint32_t saved, uint32_t gathered, uint32_t *out)
+{
+  PodEmitter *emitter = pass->emitter;
+  g_autofree char *name = g_strdup_printf ("%s dW", linear->name);
+
+  *out = matmul (pass, name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, emitter->element_bytes, pod_dtype_bytes (emitter->job->grad_dtype));
+  pod_builder_depend (&emitter->builder, *out, saved);
+  pod_builder_depend (&emitter->builder, *out, gathered);
+  if (comm->gather_lhs & emitter->tp_axes)
+    hold_gathered (pass, saved, *out, linear->in);
+}
+
+/* The input of the layer once more whole over tp, for its weight's gradient. */
+static uint32_t
+gather_saved (PodPass *pass, const PodLinear *linear)
+{
+  PodEmitter *emitter = pass->emitter;
+  g_autofree char *name = g_strdup_printf ("%s input all-gather", linear->name);
+  uint32_t op = tp_collective (pass, name, POD_ALL_GATHER, emitter->tokens * (double) linear->in * emitter->element_bytes, pass->value);
+
+  if (pass->part == POD_PART_WEIGHT) /* as the matmul before it begins */
+    pod_builder_depend_before (&emitter->builder, op, POD_STREAM_COMPUTE, 1);
+  return op;
+}
+
 void
 pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
 {
   PodEmitter *emitter = pass->emitter;
-  PodBuilder *builder = &emitter->builder;
   Shardings s = shardings_of (emitter, linear);
   PodSharding wt = pod_sharding_transpose (&s.w);
   PodSharding xt = pod_sharding_transpose (&s.x);
   PodShardedMatmul weight = derive (&xt, &s.y, &s.grad); /* dW = X^T . dY */
   g_autofree char *dx_name = g_strdup_printf ("%s dX", linear->name);
-  g_autofree char *dw_name = g_strdup_printf ("%s dW", linear->name);
-  g_autofree char *gather_name = g_strdup_printf ("%s input all-gather", linear->name);
-  Product product = { .name = dx_name, .n = linear->in, .k = linear->out, .comm = derive (&s.y, &wt, &s.x), .is_reduced = is_reduced }; /* dX = dY . W^T */
+  Product product = { .name = dx_name, .n = linear->in, .k = linear->out, .comm = derive (&s.y, &wt, &s.x), .is_reduced = is_reduced, .gather = POD_NO_OP }; /* dX = dY . W^T */
   uint32_t saved = POD_NO_OP;
   uint32_t value;
-  uint32_t dx;
-  uint32_t dw;
+  uint32_t last;
 
   pass->grad_scatter |= weight.reduce_scatter & ~emitter->tp_axes;
   pass->grad_all_reduce |= weight.all_reduce & ~emitter->tp_axes;
-  if (weight.gather_lhs & emitter->tp_axes)
-    saved = tp_collective (pass, gather_name, POD_ALL_GATHER, emitter->tokens * (double) linear->in * emitter->element_bytes, pass->value);
-  dx = multiply (pass, &product);
+  pass->kept_input_bytes += pass->part == POD_PART_BOTH ? 0 : (linear->side == POD_TP_COLUMN ? emitter->residual_tokens : emitter->tokens) * (double) linear->in * emitter->element_bytes;
+  if (weight.gather_lhs & emitter->tp_axes && pass->part != POD_PART_INPUT)
+    saved = gather_saved (pass, linear);
+  if (pass->part == POD_PART_WEIGHT)
+    {
+      weight_gradient (pass, linear, &weight, saved, POD_NO_OP, &last);
+      pod_builder_free_buffer (&emitter->builder, last, emitter->label_kept_grads, kept_grad_bytes (emitter, linear));
+      pass->value = POD_NO_OP;
+      return;
+    }
+  last = multiply (pass, &product);
   value = pass->value;
-  pass->value = dx; /* the weight's gradient waits for no reduction of the input's */
-  dw = matmul (pass, dw_name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, emitter->element_bytes, pod_dtype_bytes (emitter->job->grad_dtype));
-  pod_builder_depend (builder, dw, saved);
-  pod_builder_depend (builder, dw, pass->gathered);
-  hold_gathered (pass, product.gather, dw, linear->out);
-  hold_gathered (pass, saved, dw, linear->in);
+  if (pass->part == POD_PART_INPUT)
+    pod_builder_alloc (&emitter->builder, last, emitter->label_kept_grads, kept_grad_bytes (emitter, linear));
+  else
+    {
+      pass->value = last; /* the weight's gradient waits for no reduction of the input's */
+      weight_gradient (pass, linear, &weight, saved, pass->gathered, &last);
+    }
+  hold_gathered (pass, product.gather, last, linear->out);
   pass->value = value;
   pass->gathered = POD_NO_OP;
 }

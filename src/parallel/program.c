@@ -14,7 +14,17 @@ const char *const pod_stream_names[POD_N_STREAMS] = {
   [POD_STREAM_RECV_ACT] = "pp receive activations",
   [POD_STREAM_SEND_GRAD] = "pp send gradients",
   [POD_STREAM_RECV_GRAD] = "pp receive gradients",
+  [POD_STREAM_SEND_ACT_BACK] = "pp send activations down",
+  [POD_STREAM_RECV_ACT_BACK] = "pp receive activations down",
+  [POD_STREAM_SEND_GRAD_BACK] = "pp send gradients up",
+  [POD_STREAM_RECV_GRAD_BACK] = "pp receive gradients up",
 };
+
+bool
+pod_stream_is_send (PodStream stream)
+{
+  return stream == POD_STREAM_SEND_ACT || stream == POD_STREAM_SEND_GRAD || stream == POD_STREAM_SEND_ACT_BACK || stream == POD_STREAM_SEND_GRAD_BACK;
+}
 
 const char *const pod_phase_names[POD_N_PHASES] = {
   [POD_PHASE_FORWARD] = "forward",
@@ -143,6 +153,14 @@ pod_builder_open (PodBuilder *builder, const char *name)
   g_array_set_size (builder->edges, 0);
   g_array_set_size (builder->effects, 0);
   builder->name = g_string_chunk_insert_const (builder->program->strings, name);
+  pod_builder_part (builder, 0, 0);
+}
+
+void
+pod_builder_part (PodBuilder *builder, uint8_t chunk, uint8_t slot)
+{
+  builder->chunk = chunk;
+  builder->slot = slot;
 }
 
 static uint32_t
@@ -161,6 +179,8 @@ static uint32_t
 add_op (PodBuilder *builder, PodOp op, const char *name, const char *detail)
 {
   op.name = g_string_chunk_insert_const (builder->program->strings, name);
+  op.chunk = builder->chunk;
+  op.slot = builder->slot;
   op.detail = detail != NULL ? g_string_chunk_insert_const (builder->program->strings, detail) : NULL;
   g_array_append_val (builder->ops, op);
   return builder->ops->len - 1;
@@ -212,7 +232,7 @@ pod_builder_depend_before (PodBuilder *builder, uint32_t op, PodStream stream, i
 static void
 add_effect (PodBuilder *builder, uint32_t op, uint32_t label, bool is_at_end, double bytes)
 {
-  Pending pending = { .op = op, .sequence = builder->effects->len, .effect = { .label = label, .is_at_end = is_at_end, .bytes = llround (bytes) } };
+  Pending pending = { .op = op, .sequence = builder->effects->len, .on = POD_NO_OP, .effect = { .label = label, .is_at_end = is_at_end, .bytes = llround (bytes) } };
 
   if (pending.effect.bytes != 0 && op != POD_NO_OP)
     g_array_append_val (builder->effects, pending);
@@ -228,6 +248,57 @@ void
 pod_builder_free_buffer (PodBuilder *builder, uint32_t op, uint32_t label, double bytes)
 {
   add_effect (builder, op, label, true, -bytes);
+}
+
+/* Whether an op leaves the compute stream with nothing to do until it ends, unless others' work comes between. */
+static bool
+is_yield (const PodOp *op)
+{
+  return op->kind == POD_OP_COLLECTIVE && op->stream == POD_STREAM_TP;
+}
+
+/* Renumbers what was said of ops. */
+static void
+renumber (GArray *pending, const uint32_t *number)
+{
+  for (guint i = 0; i < pending->len; i++)
+    {
+      Pending *p = &g_array_index (pending, Pending, i);
+
+      p->op = number[p->op];
+      if (p->on != POD_NO_OP)
+        p->on = number[p->on];
+    }
+}
+
+void
+pod_builder_weave (PodBuilder *builder, uint32_t second)
+{
+  const uint32_t n = builder->ops->len;
+  g_autoptr (GArray) woven = g_array_sized_new (FALSE, FALSE, sizeof (PodOp), n);
+  g_autofree uint32_t *number = g_new (uint32_t, n + 1);
+  uint32_t at[2] = { 0, second };
+  const uint32_t end[2] = { second, n };
+  unsigned turn = 0;
+
+  while (woven->len < n)
+    {
+      bool is_over = at[turn] == end[turn];
+
+      while (!is_over)
+        {
+          const PodOp *op = &g_array_index (builder->ops, PodOp, at[turn]);
+
+          number[at[turn]++] = woven->len;
+          g_array_append_val (woven, *op);
+          is_over = is_yield (op) || at[turn] == end[turn];
+        }
+      turn = 1 - turn;
+    }
+  renumber (builder->edges, number);
+  renumber (builder->effects, number);
+  g_array_set_size (builder->ops, 0);
+  g_array_append_vals (builder->ops, woven->data, woven->len);
 }
 
 uint32_t

@@ -16,10 +16,16 @@ typedef enum
   POD_STREAM_RECV_ACT,
   POD_STREAM_SEND_GRAD,
   POD_STREAM_RECV_GRAD,
+  POD_STREAM_SEND_ACT_BACK, /* the same for parts whose activations go from higher to lower ranks */
+  POD_STREAM_RECV_ACT_BACK,
+  POD_STREAM_SEND_GRAD_BACK,
+  POD_STREAM_RECV_GRAD_BACK,
   POD_N_STREAMS
 } PodStream;
 
 extern const char *const pod_stream_names[POD_N_STREAMS];
+/* Whether ops of the stream send to another stage (its peer receives on another stream). */
+bool pod_stream_is_send (PodStream stream);
 
 typedef enum
 {
@@ -79,6 +85,8 @@ typedef struct
   uint64_t bytes;      /* payload */
   uint32_t first_effect;
   uint32_t n_effects;
+  uint8_t chunk;       /* of the stage: which part of the model */
+  uint8_t slot;        /* PodSlotKind of the schedule's slot that it belongs to */
   uint32_t first_dep;  /* as PodTaskDep counts: ended tasks of a stream since the block's start */
   uint32_t n_deps;
 } PodOp;
@@ -125,6 +133,7 @@ typedef struct
   GPtrArray *classes;       /* PodProgramClass (owned) */
   uint32_t *class_of_rank;  /* n_ranks */
   uint32_t n_ranks;
+  bool steps_overlap;       /* a stage begins its next step while later stages end this one */
   GHashTable *kernel_index; /* while building: kernel bytes -> index */
 } PodProgram;
 

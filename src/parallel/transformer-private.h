@@ -45,10 +45,19 @@ typedef struct
   double residual_tokens; /* after sequence parallelism */
   double element_bytes;
   bool shards_outputs; /* fsdp shards a weight's output rows (FSDP2's dimension 0), else the residual dimension (XLA's rule) */
-  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens;
+  bool shares_table;   /* first and last part are on one rank: a tied table is there once */
+  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads;
 } PodEmitter;
 
 #define POD_NO_COMM UINT32_MAX
+
+/* Which gradients a backward pass makes: zero-bubble schedules part those of the weights from those of the input. */
+typedef enum
+{
+  POD_PART_BOTH,
+  POD_PART_INPUT,  /* keeps what the gradients of weights need */
+  POD_PART_WEIGHT, /* only these, from what was kept */
+} PodPart;
 
 /* Ops of one pass over one unit. */
 typedef struct
@@ -56,6 +65,7 @@ typedef struct
   PodEmitter *emitter;
   const PodUnitPlan *unit;
   PodPhase phase;
+  PodPart part;             /* backward */
   uint32_t weights;      /* gather that the unit's weights wait for, POD_NO_OP none */
   uint32_t value;        /* op that made the tensor which flows: activations forward, gradients backward */
   uint32_t gathered;     /* op that all-gathered it over tp, POD_NO_OP not gathered */
@@ -63,6 +73,7 @@ typedef struct
   uint32_t last_compute;
   unsigned grad_scatter;    /* axes over which weight gradients are reduce-scattered, from the shardings */
   unsigned grad_all_reduce;
+  double kept_input_bytes;  /* part INPUT, WEIGHT: of the saved activations, what gradients of weights need */
 } PodPass;
 
 /* A weight: [in, out] of the whole model, and which side tp shards. */
@@ -85,13 +96,16 @@ void pod_pass_forward (PodPass *pass);
 void pod_pass_backward (PodPass *pass);
 void pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, PodUnitPlan *out);
 
-/* What a stage is made of, in model order. Returns: (transfer full) (element-type PodUnitPlan) */
-GArray *pod_stage_units (const PodEmitter *emitter, uint32_t stage);
+/* What part @part of the model is made of, in model order. Returns: (transfer full) (element-type PodUnitPlan) */
+GArray *pod_part_units (const PodEmitter *emitter, uint32_t part);
 
 /* One linear layer (linear.c). is_reduced: whether partial sums are reduced here (false: the caller adds another first). */
 void pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced);
-/* Gradients of input and weight. */
+/* Gradients of input and weight, or of one of them as pass->part says. */
 void pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced);
+/* A collective over tp that waits for @after; POD_NO_OP in a pass of weight gradients. */
+uint32_t pod_pass_tp_collective (PodPass *pass, const char *name, PodCollectiveKind kind, double bytes, uint32_t after);
+/* Ops below change nothing in a pass of weight gradients (pass->part), and return what flows. */
 /* An element-wise kernel over HBM bytes. */
 uint32_t pod_pass_vector (PodPass *pass, const char *name, double flops, double read_bytes, double write_bytes);
 uint32_t pod_pass_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel);

@@ -125,7 +125,7 @@ pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, PodUn
       plan_layer (emitter, out);
       break;
     case POD_UNIT_HEAD:
-      out->sharded_params = model->is_tied && job->layout.degree[POD_AXIS_PP] == 1 ? 0 : table;
+      out->sharded_params = model->is_tied && emitter->shares_table ? 0 : table;
       out->replicated_params = model->has_final_norm ? norm_params (model) : 0;
       out->input_bytes = emitter->residual_tokens * (double) model->hidden * emitter->element_bytes;
       out->saved_bytes = 2 * out->input_bytes; /* the final norm's input and output */
@@ -137,7 +137,7 @@ pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, PodUn
 }
 
 GArray *
-pod_stage_units (const PodEmitter *emitter, uint32_t stage)
+pod_part_units (const PodEmitter *emitter, uint32_t part)
 {
   const PodJob *job = emitter->job;
   const bool has_vocab = job->model->vocab > 0;
@@ -145,19 +145,19 @@ pod_stage_units (const PodEmitter *emitter, uint32_t stage)
   PodUnitPlan unit;
   int32_t first = 0;
 
-  for (uint32_t s = 0; s < stage; s++)
-    first += (int32_t) job->stage_layers[s];
-  if (stage == 0 && has_vocab)
+  for (uint32_t s = 0; s < part; s++)
+    first += (int32_t) job->part_layers[s];
+  if (part == 0 && has_vocab)
     {
       pod_unit_plan (emitter, POD_UNIT_EMBEDDING, -1, &unit);
       g_array_append_val (units, unit);
     }
-  for (uint32_t i = 0; i < job->stage_layers[stage]; i++)
+  for (uint32_t i = 0; i < job->part_layers[part]; i++)
     {
       pod_unit_plan (emitter, POD_UNIT_LAYER, first + (int32_t) i, &unit);
       g_array_append_val (units, unit);
     }
-  if (stage == job->layout.degree[POD_AXIS_PP] - 1 && has_vocab)
+  if (part == job->schedule->n_parts - 1 && has_vocab)
     {
       pod_unit_plan (emitter, POD_UNIT_HEAD, -1, &unit);
       g_array_append_val (units, unit);
@@ -348,7 +348,8 @@ head_backward (PodPass *pass)
   logits = emitter->tokens * (double) linear.out * 4;
   pod_pass_vector (pass, "cross-entropy backward", logits, logits, logits / 4 * emitter->element_bytes);
   pod_linear_backward (pass, &linear, true);
-  pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_logits, logits);
+  if (pass->part != POD_PART_WEIGHT)
+    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_logits, logits);
   norm_backward (pass, "final norm backward");
 }
 
@@ -394,6 +395,8 @@ embedding_backward (PodPass *pass)
       uint32_t op = pod_builder_collective (&emitter->builder, pass->phase, -1, "embedding gradient all-gather", POD_STREAM_TP, emitter->tp_comm, POD_ALL_GATHER, (uint64_t) bytes);
 
       pod_builder_depend (&emitter->builder, op, pass->value);
+      if (pass->value == POD_NO_OP) /* an earlier block made what flows */
+        pod_builder_depend_before (&emitter->builder, op, POD_STREAM_COMPUTE, 0);
       pass->value = op;
     }
   pod_pass_vector (pass, "embedding backward", 0, 2 * bytes, bytes);
@@ -421,7 +424,10 @@ pod_pass_backward (PodPass *pass)
 {
   switch (pass->unit->kind)
     {
-    case POD_UNIT_EMBEDDING:
+    case POD_UNIT_EMBEDDING: /* all of it is the table's gradient */
+      if (pass->part == POD_PART_INPUT)
+        break;
+      pass->part = POD_PART_BOTH;
       embedding_backward (pass);
       break;
     case POD_UNIT_LAYER:

@@ -441,7 +441,7 @@ set_options (const PodScenario *scenario, PodRun *run)
   const PodJob *job = &run->job;
   JsonObject *r = run->result;
 
-  pod_result_set_string (r, "options.schedule", "1f1b");
+  pod_result_set_string (r, "options.schedule", run->schedule->kind == POD_SCHEDULE_FILE ? scenario->schedule : pod_schedule_names[run->schedule->kind]);
   pod_result_set_string (r, "options.recompute", pod_recompute_names[job->recompute]);
   pod_result_set_string (r, "options.optimizer", job->optimizer == POD_OPTIMIZER_ADAM ? "adam" : "sgd");
   pod_result_set_string (r, "options.dtype", pod_dtype_name (job->dtype));

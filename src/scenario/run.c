@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/data-path.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "scenario/result-private.h"
@@ -275,6 +276,9 @@ parse_stage_layers (const PodScenario *scenario, PodRun *run, GError **error)
 
   if (scenario->stage_layers == NULL)
     return true;
+  run->job.batch.is_balanced = strcmp (scenario->stage_layers, "balanced") == 0;
+  if (run->job.batch.is_balanced)
+    return true;
   words = g_strsplit (scenario->stage_layers, ",", -1);
   n = g_strv_length (words);
   run->given_stage_layers = g_new0 (uint32_t, n + 1);
@@ -299,12 +303,11 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
 {
   static const char *const optimizers[] = { "adam", "sgd", NULL };
   static const char *const masters[] = { "none", "fp32", NULL };
-  static const char *const schedules[] = { "1f1b", NULL };
   const bool is_book = run->fidelity == POD_FIDELITY_BOOK;
   PodJob *job = &run->job;
   int word;
 
-  if (!choose ("schedule", scenario->schedule, schedules, 0, &word, error) || !choose ("recompute", scenario->recompute, pod_recompute_names, 0, &word, error))
+  if (!choose ("recompute", scenario->recompute, pod_recompute_names, 0, &word, error))
     return false;
   job->recompute = (PodRecompute) word;
   if (!choose ("optimizer", scenario->optimizer, optimizers, 0, &word, error))
@@ -361,6 +364,38 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
     assume (run->assumptions, "--zero %u has no effect: dp=1 leaves nothing to shard", job->layout.zero_stage);
   if (job->is_tp_overlapped && (job->layout.degree[POD_AXIS_TP] == 1 || !job->layout.is_sequence_parallel))
     assume (run->assumptions, "--overlap-tp has no effect without tp and sequence parallelism");
+  return true;
+}
+
+/* A schedule by name or from a file; without one, 1F1B, interleaved where the layout has virtual stages. */
+static bool
+choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  const PodLayout *layout = &run->job.layout;
+  const uint32_t pp = layout->degree[POD_AXIS_PP];
+  const uint32_t m = (uint32_t) pod_job_n_microbatches (&run->job);
+  const char *text = scenario->schedule;
+  g_autofree char *file = text != NULL ? pod_data_find ("workloads/schedules", text, ".csv") : NULL;
+  int kind;
+
+  if (file != NULL || (text != NULL && strchr (text, '/') != NULL))
+    {
+      run->schedule = pod_schedule_load (file != NULL ? file : text, pp, m, error);
+      if (run->schedule != NULL && layout->vpp > 1 && run->schedule->n_chunks != layout->vpp)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--schedule: %s has %u parts on a rank, but vpp=%u", text, run->schedule->n_chunks, layout->vpp);
+          return false;
+        }
+    }
+  else if (choose ("schedule", text, pod_schedule_names, layout->vpp > 1 ? POD_SCHEDULE_INTERLEAVED : POD_SCHEDULE_1F1B, &kind, error))
+    run->schedule = pod_schedule_new ((PodScheduleKind) kind, pp, layout->vpp, m, error);
+  if (run->schedule == NULL)
+    return false;
+  run->job.schedule = run->schedule;
+  if (pod_schedule_steps_overlap (run->schedule) && pp > 1)
+    assume (run->assumptions, "steps overlap: the step's time is the most that one stage takes from its first forward to its end (the optimizer waits for no other stage)");
+  if (run->schedule->is_two_way)
+    assume (run->assumptions, "%s keeps two copies of the model: each stage holds a part from either end", pod_schedule_names[run->schedule->kind]);
   return true;
 }
 
@@ -431,9 +466,13 @@ prepare (const PodScenario *scenario, PodRun *run, GError **error)
   run->job.batch.is_embed_head_as_layers = scenario->embed_head_as_layers == 1;
   if (!parse_seq_len (scenario, run, error) || !parse_global_batch (scenario, run, error) || !parse_stage_layers (scenario, run, error)
       || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error)
-      || !pod_layout_check (&run->job.layout, run->model, &run->job.batch, run->topology->n_devices, scenario->allow_idle == 1, run->assumptions, &run->stage_layers, error))
+      || !pod_layout_check (&run->job.layout, run->model, &run->job.batch, run->topology->n_devices, scenario->allow_idle == 1, run->assumptions, error)
+      || !choose_schedule (scenario, run, error))
     return false;
-  run->job.stage_layers = run->stage_layers;
+  run->part_layers = pod_layout_place (&run->job.layout, run->model, &run->job.batch, run->schedule->n_parts, error);
+  if (run->part_layers == NULL)
+    return false;
+  run->job.part_layers = run->part_layers;
   pod_job_traffic (&run->job, pod_chip_peak (run->topology->chip, run->job.dtype, run->fidelity == POD_FIDELITY_BOOK, NULL), &traffic);
   run->mesh = pod_mesh_new (run->topology, &run->job.layout, scenario->map, scenario->order, &traffic, error);
   return run->mesh != NULL;
@@ -513,7 +552,8 @@ pod_run_free (PodRun *run)
   pod_library_free (run->library);
   pod_model_free (run->model);
   pod_topology_free (run->topology);
-  g_free (run->stage_layers);
+  pod_schedule_free (run->schedule);
+  g_free (run->part_layers);
   g_free (run->given_stage_layers);
   g_ptr_array_unref (run->assumptions);
   g_ptr_array_unref (run->warnings);

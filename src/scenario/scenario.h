@@ -93,7 +93,8 @@ typedef struct
   PodTopology *topology;
   PodModel *model;
   PodJob job;
-  uint32_t *stage_layers;
+  PodSchedule *schedule;
+  uint32_t *part_layers;
   uint32_t *given_stage_layers;
   PodMesh *mesh;
   PodLibrary *library;    /* (nullable) */

@@ -23,12 +23,13 @@ check_layout (const PodLayout *layout, const uint8_t head[4], uint32_t n_devices
 {
   const uint32_t given[] = { 8, 8, 8, 8 };
   g_autoptr (GPtrArray) notes = g_ptr_array_new_with_free_func (g_free);
-  g_autofree uint32_t *stage_layers = NULL;
+  g_autofree uint32_t *part_layers = NULL;
   g_autoptr (GError) error = NULL;
   PodBatch batch = { .seq_len = 4096,
                      .global_batch = (uint64_t) 1 << (head[1] % 64),
                      .micro_batch = (uint64_t) 1 << (head[2] % 64),
-                     .is_embed_head_as_layers = head[3] % 4 == 1 };
+                     .is_embed_head_as_layers = head[3] % 4 == 1,
+                     .is_balanced = head[3] % 4 == 3 };
 
   if (head[3] % 4 == 2)
     {
@@ -36,14 +37,20 @@ check_layout (const PodLayout *layout, const uint8_t head[4], uint32_t n_devices
       batch.n_stage_layers = G_N_ELEMENTS (given);
     }
 
-  bool is_good = pod_layout_check (layout, small_model (), &batch, n_devices, head[3] % 8 < 4, notes, &stage_layers, &error);
+  bool is_good = pod_layout_check (layout, small_model (), &batch, n_devices, head[3] % 8 < 4, notes, &error);
+  const uint64_t n_parts = (uint64_t) layout->degree[POD_AXIS_PP] * layout->vpp;
   uint64_t n_layers = 0;
 
+  if (is_good && n_parts <= 4096)
+    {
+      part_layers = pod_layout_place (layout, small_model (), &batch, (uint32_t) n_parts, &error);
+      is_good = part_layers != NULL;
+    }
   fuzz_judge (is_good, &error);
-  if (!is_good)
+  if (part_layers == NULL)
     return;
-  for (uint32_t i = 0; i < layout->degree[POD_AXIS_PP]; i++)
-    n_layers += stage_layers[i];
+  for (uint32_t i = 0; i < n_parts; i++)
+    n_layers += part_layers[i];
   g_assert (n_layers == small_model ()->n_layers);
 }
 

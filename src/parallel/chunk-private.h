@@ -1,0 +1,41 @@
+#pragma once
+
+#include "parallel/schedule.h"
+#include "parallel/transformer-private.h"
+
+/* One part of the model on one rank of the pipeline, and the blocks that slots of the schedule run. */
+
+#define POD_NO_BLOCK UINT32_MAX
+
+typedef enum
+{
+  POD_BLOCK_FORWARD,
+  POD_BLOCK_BACKWARD,
+  POD_BLOCK_LAST_BACKWARD, /* the last of a step: gradients are reduced behind it */
+  POD_BLOCK_INPUT,
+  POD_BLOCK_WEIGHT,
+  POD_BLOCK_LAST_WEIGHT,
+  POD_N_BLOCK_KINDS
+} PodBlockKind;
+
+typedef struct
+{
+  PodEmitter *emitter;
+  char *name;              /* "stage 0", "stage 0 chunk 1" */
+  uint8_t index;           /* of the rank's chunks */
+  GArray *units;           /* PodUnitPlan */
+  uint32_t recv_act, send_act, recv_grad, send_grad; /* communicators; POD_NO_COMM at the model's ends and where the neighbour is near */
+  uint32_t copy_comm;      /* with the rank that holds the other copy of this part (two-way schedules) */
+  bool is_back;            /* activations go down the ranks: streams of their own, for the order of those that go up is another */
+  bool has_near_input;     /* the part before is on this rank */
+  bool has_near_output;
+  int32_t n_tail_ops;      /* compute ops of the unit that ends a forward block */
+  uint32_t blocks[POD_N_BLOCK_KINDS]; /* made when first asked for */
+} PodChunk;
+
+/* The block of a slot; @is_last: no gradient of this chunk comes after it. */
+uint32_t pod_chunk_block (PodChunk *chunk, PodSlotKind kind, bool is_last);
+/* A forward of @forward and a backward of @backward in one block, in turns, so that each computes while the other communicates. */
+uint32_t pod_chunk_pair (PodChunk *forward, PodChunk *backward, bool is_last);
+/* Sets n_tail_ops, once units and communicators are there. */
+void pod_chunk_init (PodChunk *chunk);

@@ -1,0 +1,388 @@
+#include "parallel/chunk-private.h"
+
+/* Blocks: one forward or backward of one chunk for one microbatch. */
+
+static const char *const block_names[POD_N_BLOCK_KINDS] = {
+  [POD_BLOCK_FORWARD] = "forward",
+  [POD_BLOCK_BACKWARD] = "backward",
+  [POD_BLOCK_LAST_BACKWARD] = "last backward",
+  [POD_BLOCK_INPUT] = "input gradients",
+  [POD_BLOCK_WEIGHT] = "weight gradients",
+  [POD_BLOCK_LAST_WEIGHT] = "last weight gradients",
+};
+
+static const PodUnitPlan *
+unit_at (const PodChunk *chunk, guint index)
+{
+  return &g_array_index (chunk->units, PodUnitPlan, index);
+}
+
+static PodPass
+pass_new (PodChunk *chunk, guint unit, PodPhase phase, uint32_t value, uint32_t weights)
+{
+  return (PodPass){ .emitter = chunk->emitter,
+                    .unit = unit_at (chunk, unit),
+                    .phase = phase,
+                    .weights = weights,
+                    .value = value,
+                    .gathered = POD_NO_OP,
+                    .first_compute = POD_NO_OP,
+                    .last_compute = POD_NO_OP };
+}
+
+/* The gather of a unit's weights over fsdp. It may start when the unit `prefetch` before the one ahead of it has ended: with
+ * prefetch 1, while the unit before this one computes. @last_of: last compute op of each unit so far; @position: of this unit. */
+static uint32_t
+gather_weights (PodChunk *chunk, const PodUnitPlan *unit, PodPhase phase, const GArray *last_of, guint position)
+{
+  PodEmitter *emitter = chunk->emitter;
+  const PodJob *job = emitter->job;
+  const double bytes = unit->gathered_params * pod_dtype_bytes (job->param_dtype);
+  g_autofree char *name = NULL;
+  uint32_t op;
+  int64_t wait_for;
+
+  if (emitter->fsdp_comm == POD_NO_COMM || bytes == 0)
+    return POD_NO_OP;
+  name = unit->layer >= 0 ? g_strdup_printf ("L%d weights all-gather", unit->layer)
+                          : g_strdup_printf ("%s weights all-gather", unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
+  op = pod_builder_collective (&emitter->builder, phase, unit->layer, name, POD_STREAM_GATHER, emitter->fsdp_comm, POD_ALL_GATHER, (uint64_t) bytes);
+  wait_for = (int64_t) position - 1 - job->prefetch;
+  if (wait_for >= 0)
+    pod_builder_depend (&emitter->builder, op, g_array_index (last_of, uint32_t, wait_for));
+  else
+    pod_builder_depend_before (&emitter->builder, op, POD_STREAM_COMPUTE, wait_for == -1 ? 0 : chunk->n_tail_ops);
+  pod_builder_alloc (&emitter->builder, op, emitter->label_gathered, bytes);
+  return op;
+}
+
+static void
+free_gathered (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass)
+{
+  PodEmitter *emitter = chunk->emitter;
+
+  if (pass->weights != POD_NO_OP)
+    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_gathered, unit->gathered_params * pod_dtype_bytes (emitter->job->param_dtype));
+}
+
+/* What flows between layers. */
+static double
+residual_bytes (const PodEmitter *emitter)
+{
+  return emitter->residual_tokens * (double) emitter->job->model->hidden * emitter->element_bytes;
+}
+
+/* Receives what the neighbour stage sends. */
+static uint32_t
+receive (PodChunk *chunk, uint32_t comm, PodStream stream, PodPhase phase, const char *name)
+{
+  PodEmitter *emitter = chunk->emitter;
+
+  if (comm == POD_NO_COMM)
+    return POD_NO_OP;
+  return pod_builder_collective (&emitter->builder, phase, -1, name, stream, comm, POD_SEND, (uint64_t) residual_bytes (emitter));
+}
+
+/* Sends @value once the pass is through: frameworks return from a backward (its last weight gradient included) before they
+ * post the send. */
+static void
+send (PodChunk *chunk, uint32_t comm, PodStream stream, PodPhase phase, const char *name, uint32_t value, uint32_t last_compute)
+{
+  uint32_t op = receive (chunk, comm, stream, phase, name);
+
+  if (op == POD_NO_OP)
+    return;
+  pod_builder_depend (&chunk->emitter->builder, op, value);
+  pod_builder_depend (&chunk->emitter->builder, op, last_compute);
+}
+
+static uint32_t
+last_of_all (const GArray *last_of)
+{
+  return last_of->len > 0 ? g_array_index (last_of, uint32_t, last_of->len - 1) : POD_NO_OP;
+}
+
+/* What flows into a block was made by an earlier block of this rank: all of it is there once tp's last sum is. */
+static void
+wait_for_near (PodChunk *chunk, const PodPass *pass)
+{
+  pod_builder_depend_before (&chunk->emitter->builder, pass->first_compute, POD_STREAM_TP, 0);
+}
+
+static void
+forward_ops (PodChunk *chunk)
+{
+  PodEmitter *emitter = chunk->emitter;
+  PodBuilder *builder = &emitter->builder;
+  g_autoptr (GArray) last_of = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  uint32_t value = receive (chunk, chunk->recv_act, chunk->is_back ? POD_STREAM_RECV_ACT_BACK : POD_STREAM_RECV_ACT, POD_PHASE_FORWARD, "receive activations");
+
+  for (guint i = 0; i < chunk->units->len; i++)
+    {
+      const PodUnitPlan *unit = unit_at (chunk, i);
+      uint32_t weights = gather_weights (chunk, unit, POD_PHASE_FORWARD, last_of, i);
+      PodPass pass = pass_new (chunk, i, POD_PHASE_FORWARD, value, weights);
+      bool is_kept_whole = emitter->job->recompute != POD_RECOMPUTE_FULL || unit->kind != POD_UNIT_LAYER;
+
+      pod_pass_forward (&pass);
+      if (i == 0 && chunk->has_near_input)
+        wait_for_near (chunk, &pass);
+      pod_builder_alloc (builder, pass.first_compute, unit->saved_label, is_kept_whole ? unit->saved_bytes : unit->input_bytes);
+      free_gathered (chunk, unit, &pass);
+      value = pass.value;
+      g_array_append_val (last_of, pass.last_compute);
+    }
+  send (chunk, chunk->send_act, chunk->is_back ? POD_STREAM_SEND_ACT_BACK : POD_STREAM_SEND_ACT, POD_PHASE_FORWARD, "send activations", value, last_of_all (last_of));
+}
+
+/* The reduction of a unit's weight gradients over the data axes, as the shardings of its matmuls ask. */
+static void
+reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass, bool is_last)
+{
+  PodEmitter *emitter = chunk->emitter;
+  PodBuilder *builder = &emitter->builder;
+  const PodJob *job = emitter->job;
+  const double fsdp = job->layout.degree[POD_AXIS_FSDP];
+  const double bytes = unit->padded_params * pod_dtype_bytes (job->grad_dtype);
+  const bool every_microbatch = job->layout.zero_stage >= 2; /* gradients are kept sharded over dp */
+  g_autofree char *unit_name = unit->layer >= 0 ? g_strdup_printf ("L%d", unit->layer) : g_strdup (unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
+  uint32_t after = pass->last_compute;
+
+  if (bytes == 0 || after == POD_NO_OP)
+    return;
+  if (pass->grad_scatter & emitter->fsdp_axes)
+    {
+      g_autofree char *name = g_strdup_printf ("%s gradients reduce-scatter", unit_name);
+      uint32_t op = pod_builder_collective (builder, POD_PHASE_BACKWARD, unit->layer, name, POD_STREAM_REDUCE, emitter->fsdp_comm, POD_REDUCE_SCATTER, (uint64_t) bytes);
+
+      pod_builder_depend (builder, op, after);
+      pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, bytes);
+      pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, bytes);
+      after = op;
+    }
+  if (emitter->dp_comm != POD_NO_COMM && (is_last || every_microbatch))
+    {
+      const bool is_scatter = pass->grad_scatter & POD_MASK (POD_AXIS_DP);
+      const bool is_kept_sharded = every_microbatch && !(pass->grad_scatter & emitter->fsdp_axes);
+      g_autofree char *name = g_strdup_printf ("%s gradients %s", unit_name, is_scatter ? "reduce-scatter over dp" : "all-reduce");
+      uint32_t op = pod_builder_collective (builder, POD_PHASE_BACKWARD, unit->layer, name, POD_STREAM_REDUCE, emitter->dp_comm,
+                                            is_scatter ? POD_REDUCE_SCATTER : POD_ALL_REDUCE, (uint64_t) (bytes / fsdp));
+
+      pod_builder_depend (builder, op, after);
+      if (is_kept_sharded) /* ZeRO-2: whole only until they are scattered */
+        {
+          pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, bytes);
+          pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, bytes);
+        }
+    }
+}
+
+/* Two-way schedules hold each part twice: the copies add up their gradients, after those of their own data ranks. */
+static void
+reduce_copies (PodChunk *chunk, const GArray *passes)
+{
+  PodEmitter *emitter = chunk->emitter;
+  const PodLayout *layout = &emitter->job->layout;
+  const double shards = layout->degree[POD_AXIS_FSDP] * (layout->zero_stage >= 1 ? (double) layout->degree[POD_AXIS_DP] : 1);
+
+  for (guint i = 0; chunk->copy_comm != POD_NO_COMM && i < passes->len; i++)
+    {
+      const PodPass *pass = &g_array_index (passes, PodPass, i);
+      const double bytes = pass->unit->padded_params * pod_dtype_bytes (emitter->job->grad_dtype) / shards;
+      uint32_t op;
+
+      if (bytes == 0 || pass->last_compute == POD_NO_OP)
+        continue;
+      op = pod_builder_collective (&emitter->builder, POD_PHASE_BACKWARD, pass->unit->layer, "gradients all-reduce over the two copies", POD_STREAM_REDUCE, chunk->copy_comm,
+                                   POD_ALL_REDUCE, (uint64_t) bytes);
+      pod_builder_depend (&emitter->builder, op, pass->last_compute);
+    }
+}
+
+/* Backward of one unit, after its forward once more where its activations were not kept. Of what was kept, the gradients of
+ * weights may need some later (@part INPUT). */
+static void
+backward_unit (PodChunk *chunk, guint index, PodPart part, uint32_t value, uint32_t weights, PodPass *out)
+{
+  PodEmitter *emitter = chunk->emitter;
+  PodBuilder *builder = &emitter->builder;
+  const PodUnitPlan *unit = unit_at (chunk, index);
+  const bool is_again = emitter->job->recompute == POD_RECOMPUTE_FULL && unit->kind == POD_UNIT_LAYER;
+
+  if (is_again)
+    {
+      PodPass again = pass_new (chunk, index, POD_PHASE_RECOMPUTE, value, weights);
+
+      pod_pass_forward (&again);
+      pod_builder_alloc (builder, again.first_compute, unit->saved_label, unit->saved_bytes - unit->input_bytes);
+      value = again.value;
+    }
+  *out = pass_new (chunk, index, POD_PHASE_BACKWARD, value, weights);
+  out->part = part;
+  pod_pass_backward (out);
+  pod_builder_free_buffer (builder, out->last_compute, unit->saved_label, unit->saved_bytes - MIN (out->kept_input_bytes, unit->saved_bytes));
+  free_gathered (chunk, unit, out);
+}
+
+static void
+reduce_all (PodChunk *chunk, const GArray *passes, uint32_t after, bool is_last)
+{
+  for (guint i = 0; i < passes->len; i++)
+    {
+      PodPass pass = g_array_index (passes, PodPass, i);
+
+      pass.last_compute = after;
+      reduce_gradients (chunk, pass.unit, &pass, is_last);
+    }
+}
+
+static void
+backward_ops (PodChunk *chunk, PodPart part, bool is_last)
+{
+  PodEmitter *emitter = chunk->emitter;
+  g_autoptr (GArray) last_of = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  g_autoptr (GArray) passes = g_array_new (FALSE, FALSE, sizeof (PodPass));
+  const bool is_reducing = part == POD_PART_BOTH;
+  uint32_t value = receive (chunk, chunk->recv_grad, chunk->is_back ? POD_STREAM_RECV_GRAD_BACK : POD_STREAM_RECV_GRAD, POD_PHASE_BACKWARD, "receive gradients");
+
+  for (guint position = 0; position < chunk->units->len; position++)
+    {
+      guint index = chunk->units->len - 1 - position;
+      const PodUnitPlan *unit = unit_at (chunk, index);
+      uint32_t weights = unit->kind == POD_UNIT_EMBEDDING ? POD_NO_OP : gather_weights (chunk, unit, POD_PHASE_BACKWARD, last_of, position);
+      PodPass pass;
+
+      backward_unit (chunk, index, part, value, weights, &pass);
+      if (position == 0 && chunk->recv_grad == POD_NO_COMM) /* of the loss (whole once its all-reduce is), or of a part on this rank */
+        wait_for_near (chunk, &pass);
+      if (part == POD_PART_INPUT && unit->kind == POD_UNIT_EMBEDDING && position > 0) /* what the table's gradient is made of */
+        pod_builder_alloc (&emitter->builder, last_of_all (last_of), emitter->label_kept_grads, residual_bytes (emitter));
+      if (is_reducing && emitter->job->is_dp_overlapped)
+        reduce_gradients (chunk, unit, &pass, is_last);
+      value = pass.value;
+      g_array_append_val (passes, pass);
+      g_array_append_val (last_of, pass.last_compute);
+    }
+  send (chunk, chunk->send_grad, chunk->is_back ? POD_STREAM_SEND_GRAD_BACK : POD_STREAM_SEND_GRAD, POD_PHASE_BACKWARD, "send gradients", value, last_of_all (last_of));
+  if (is_reducing && !emitter->job->is_dp_overlapped)
+    reduce_all (chunk, passes, last_of_all (last_of), is_last);
+  if (is_reducing && is_last)
+    reduce_copies (chunk, passes);
+}
+
+/* The weight gradients that an earlier block left: what they need was kept. */
+static void
+weight_ops (PodChunk *chunk, bool is_last)
+{
+  PodEmitter *emitter = chunk->emitter;
+  g_autoptr (GArray) passes = g_array_new (FALSE, FALSE, sizeof (PodPass));
+  uint32_t last = POD_NO_OP;
+
+  for (guint index = chunk->units->len; index-- > 0;)
+    {
+      const PodUnitPlan *unit = unit_at (chunk, index);
+      PodPass pass = pass_new (chunk, index, POD_PHASE_BACKWARD, POD_NO_OP, POD_NO_OP);
+
+      pass.part = POD_PART_WEIGHT;
+      pod_pass_backward (&pass);
+      pod_builder_free_buffer (&emitter->builder, pass.last_compute, unit->saved_label, MIN (pass.kept_input_bytes, unit->saved_bytes));
+      if (unit->kind == POD_UNIT_EMBEDDING && chunk->units->len > 1)
+        pod_builder_free_buffer (&emitter->builder, pass.last_compute, emitter->label_kept_grads, residual_bytes (emitter));
+      if (emitter->job->is_dp_overlapped)
+        reduce_gradients (chunk, unit, &pass, is_last);
+      last = pass.last_compute != POD_NO_OP ? pass.last_compute : last;
+      g_array_append_val (passes, pass);
+    }
+  if (!emitter->job->is_dp_overlapped)
+    reduce_all (chunk, passes, last, is_last);
+  if (is_last)
+    reduce_copies (chunk, passes);
+}
+
+/* Compute ops of the unit that ends a forward block: a gather that prefetches into the next block may start when that unit
+ * does. Emitted into a block that is never closed. */
+static int32_t
+count_tail_ops (PodChunk *chunk)
+{
+  PodBuilder *builder = &chunk->emitter->builder;
+  PodPass pass = pass_new (chunk, chunk->units->len - 1, POD_PHASE_FORWARD, POD_NO_OP, POD_NO_OP);
+  int32_t n = 0;
+
+  pod_builder_open (builder, "tail");
+  pod_pass_forward (&pass);
+  for (guint i = 0; i < builder->ops->len; i++)
+    n += g_array_index (builder->ops, PodOp, i).kind == POD_OP_COMPUTE;
+  return n;
+}
+
+void
+pod_chunk_init (PodChunk *chunk)
+{
+  for (unsigned k = 0; k < POD_N_BLOCK_KINDS; k++)
+    chunk->blocks[k] = POD_NO_BLOCK;
+  if (chunk->units->len > 0)
+    chunk->n_tail_ops = count_tail_ops (chunk);
+}
+
+static PodBlockKind
+kind_of_slot (PodSlotKind slot, bool is_last)
+{
+  switch (slot)
+    {
+    case POD_SLOT_FORWARD:
+      return POD_BLOCK_FORWARD;
+    case POD_SLOT_BACKWARD:
+      return is_last ? POD_BLOCK_LAST_BACKWARD : POD_BLOCK_BACKWARD;
+    case POD_SLOT_INPUT:
+      return POD_BLOCK_INPUT;
+    default:
+      return is_last ? POD_BLOCK_LAST_WEIGHT : POD_BLOCK_WEIGHT;
+    }
+}
+
+uint32_t
+pod_chunk_block (PodChunk *chunk, PodSlotKind slot, bool is_last)
+{
+  const PodBlockKind kind = kind_of_slot (slot, is_last);
+  PodBuilder *builder = &chunk->emitter->builder;
+  g_autofree char *name = NULL;
+
+  if (chunk->blocks[kind] != POD_NO_BLOCK)
+    return chunk->blocks[kind];
+  name = g_strdup_printf ("%s %s", chunk->name, block_names[kind]);
+  pod_builder_open (builder, name);
+  pod_builder_part (builder, chunk->index, slot);
+  switch (slot)
+    {
+    case POD_SLOT_FORWARD:
+      forward_ops (chunk);
+      break;
+    case POD_SLOT_BACKWARD:
+      backward_ops (chunk, POD_PART_BOTH, is_last);
+      break;
+    case POD_SLOT_INPUT:
+      backward_ops (chunk, POD_PART_INPUT, is_last);
+      break;
+    default:
+      weight_ops (chunk, is_last);
+    }
+  chunk->blocks[kind] = pod_builder_close (builder);
+  return chunk->blocks[kind];
+}
+
+uint32_t
+pod_chunk_pair (PodChunk *forward, PodChunk *backward, bool is_last)
+{
+  PodBuilder *builder = &forward->emitter->builder;
+  g_autofree char *name = g_strdup_printf ("%s forward, %s %sbackward", forward->name, backward->name, is_last ? "last " : "");
+  uint32_t second;
+
+  pod_builder_open (builder, name);
+  pod_builder_part (builder, forward->index, POD_SLOT_FORWARD);
+  forward_ops (forward);
+  second = builder->ops->len;
+  pod_builder_part (builder, backward->index, POD_SLOT_BACKWARD);
+  backward_ops (backward, POD_PART_BOTH, is_last);
+  pod_builder_weave (builder, second);
+  return pod_builder_close (builder);
+}
