@@ -38,6 +38,8 @@ add_ops (PodTimeline *timeline, const PodExecRequest *request)
                             .detail = op->detail != NULL ? g_string_chunk_insert_const (timeline->strings, op->detail) : NULL,
                             .category = category_of_phase[op->phase],
                             .stream = op->stream,
+                            .slot = op->slot,
+                            .chunk = op->chunk,
                             .layer = op->layer };
 
       if (op->kind == POD_OP_COMPUTE)

@@ -27,6 +27,8 @@ typedef struct
   const char *axis;      /* "tp", "fsdp", …; NULL for compute */
   PodCategory category;
   uint16_t stream;
+  uint8_t slot;          /* of the pipeline's schedule: forward, backward, gradients of input, of weights */
+  uint8_t chunk;         /* which of its rank's parts of the model */
   int32_t layer;         /* -1 none */
   double flops;
   double bytes;          /* payload of a collective, HBM bytes of a kernel */

@@ -18,8 +18,15 @@ extern const char *const pod_recompute_names[POD_N_RECOMPUTES + 1]; /* ends with
 typedef enum
 {
   POD_OPTIMIZER_ADAM,      /* two moments, fp32; a master copy where master_dtype says so */
+  POD_OPTIMIZER_ADAM_BF16, /* two moments, bf16 */
+  POD_OPTIMIZER_ADAM_8BIT, /* two moments, 1 byte and a scale for each block */
+  POD_OPTIMIZER_ADAFACTOR, /* row and column sums of second moments */
+  POD_OPTIMIZER_MUON,      /* one momentum; matrices made orthogonal; Adam for the rest */
   POD_OPTIMIZER_SGD,       /* no state but the master copy */
+  POD_N_OPTIMIZERS
 } PodOptimizer;
+
+extern const char *const pod_optimizer_names[POD_N_OPTIMIZERS + 1]; /* ends with NULL */
 
 typedef struct
 {
@@ -38,6 +45,9 @@ typedef struct
   bool is_tp_overlapped;        /* collective matmul: tp's gathers and reductions in pieces behind their matmuls */
   bool is_dp_overlapped;        /* gradient reductions behind backward compute */
   bool is_causal;
+  bool is_quantised;            /* dtype is that of matmuls' operands alone: activations stay bf16 and are cast */
+  bool has_amax_pass;           /* quantised: a pass finds each tensor's scale before its cast */
+  bool clips_gradients;         /* the norm of all gradients is found before the update */
   bool is_fsdp_padded;          /* rows are added so that weights shard evenly (false: fractions of a row, as the book counts) */
 } PodJob;
 
@@ -49,7 +59,11 @@ typedef struct
   double optimizer;
 } PodBytesPerParam;
 
-void pod_job_bytes_per_param (const PodJob *job, PodBytesPerParam *out);
+void pod_job_bytes_per_param (const PodJob *job, PodBytesPerParam *out); /* of a matrix */
+/* State of the optimizer beside the master copy, bytes a parameter, of matrices or of other tensors. */
+double pod_job_state_bytes (const PodJob *job, bool is_matrix);
+/* Of activations between matmuls. */
+PodDtype pod_job_activation_dtype (const PodJob *job);
 /* The vocabulary as it is computed with: padded to a multiple of 128 x tp (Megatron's rule), 0 for a model without one. */
 uint64_t pod_job_padded_vocab (const PodJob *job);
 uint64_t pod_job_n_microbatches (const PodJob *job);

@@ -73,13 +73,26 @@ pod_pass_vector (PodPass *pass, const char *name, double flops, double read_byte
   return pass->value;
 }
 
-static uint32_t
-matmul (PodPass *pass, const char *name, double m, uint64_t n, uint64_t k, double weight_bytes, double out_bytes)
+/* Logits are never quantised. */
+static bool
+is_quantised (const PodPass *pass)
 {
-  const PodEmitter *emitter = pass->emitter;
-  PodKernel kernel = pod_kernel_matmul (1, (uint64_t) m, n, k, emitter->job->dtype, emitter->element_bytes, weight_bytes, out_bytes);
+  return pass->emitter->job->is_quantised && pass->unit->kind != POD_UNIT_HEAD;
+}
+
+static PodDtype
+dtype_of (const PodPass *pass)
+{
+  return is_quantised (pass) ? pass->emitter->job->dtype : pod_job_activation_dtype (pass->emitter->job);
+}
+
+static uint32_t
+matmul (PodPass *pass, const char *name, double m, uint64_t n, uint64_t k, PodDtype dtype, double out_bytes)
+{
+  const double operand = pod_dtype_bytes (dtype);
+  PodKernel kernel = pod_kernel_matmul (1, (uint64_t) m, n, k, dtype, operand, operand, out_bytes);
   g_autofree char *detail = g_strdup_printf ("matmul [%.0f, %" G_GUINT64_FORMAT "] x [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] %s", m, k, k, n,
-                                             pod_dtype_name (emitter->job->dtype));
+                                             pod_dtype_name (dtype));
 
   return emit_compute (pass, name, detail, &kernel);
 }
@@ -147,12 +160,29 @@ reduce_value (PodPass *pass, const PodShardedMatmul *comm, const char *name, uin
     }
 }
 
+/* A quantised matmul's operand of @elements: read once (twice where a first pass finds its scale) and written by rows and by columns, for
+ * the products that it takes part in. A norm writes its output so at once; weights are cast when they are updated. */
+static void
+cast (PodPass *pass, const PodLinear *linear, const char *what, double elements)
+{
+  const PodEmitter *emitter = pass->emitter;
+  const PodJob *job = emitter->job;
+  const double read = elements * emitter->element_bytes;
+  g_autofree char *full = NULL;
+
+  if (!is_quantised (pass))
+    return;
+  full = g_strdup_printf ("%s %s cast", linear->name, what);
+  pod_pass_vector (pass, full, 2 * elements, job->has_amax_pass ? 2 * read : read, 2 * elements * pod_dtype_bytes (job->dtype));
+}
+
 /* A local product [tokens, k] x [k, n] of what flows with a weight. */
 typedef struct
 {
   const char *name;
   uint64_t n;
   uint64_t k;
+  PodDtype dtype;
   PodShardedMatmul comm;
   bool is_reduced;
   uint32_t gather; /* out: the (first) gather that it needed, POD_NO_OP none */
@@ -202,7 +232,7 @@ multiply (PodPass *pass, Product *product)
       if (product->gather == POD_NO_OP)
         product->gather = gathers ? pass->gathered : POD_NO_OP;
       pass->value = source;
-      op = matmul (pass, product->name, emitter->tokens / pieces, product->n, product->k, pod_dtype_bytes (emitter->job->dtype), emitter->element_bytes);
+      op = matmul (pass, product->name, emitter->tokens / pieces, product->n, product->k, product->dtype, emitter->element_bytes);
       pod_builder_depend (&emitter->builder, op, arrived);
       if (product->comm.gather_rhs & emitter->fsdp_axes)
         pod_builder_depend (&emitter->builder, op, pass->weights);
@@ -220,11 +250,14 @@ multiply (PodPass *pass, Product *product)
 void
 pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
 {
-  Shardings s = shardings_of (pass->emitter, linear);
-  Product product = { .name = linear->name, .n = linear->out, .k = linear->in, .comm = derive (&s.x, &s.w, &s.y), .is_reduced = is_reduced };
+  PodEmitter *emitter = pass->emitter;
+  Shardings s = shardings_of (emitter, linear);
+  Product product = { .name = linear->name, .n = linear->out, .k = linear->in, .dtype = dtype_of (pass), .comm = derive (&s.x, &s.w, &s.y), .is_reduced = is_reduced };
+  uint32_t op;
 
-  uint32_t op = multiply (pass, &product);
-
+  if (linear->side == POD_TP_ROW)
+    cast (pass, linear, "input", emitter->tokens * (double) linear->in);
+  op = multiply (pass, &product);
   hold_gathered (pass, product.gather, op, linear->in);
   pass->gathered = POD_NO_OP;
 }
@@ -243,7 +276,8 @@ weight_gradient (PodPass *pass, const PodLinear *linear, const PodShardedMatmul 
   PodEmitter *emitter = pass->emitter;
   g_autofree char *name = g_strdup_printf ("%s dW", linear->name);
 
-  *out = matmul (pass, name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, emitter->element_bytes, pod_dtype_bytes (emitter->job->grad_dtype));
+  *out = matmul (pass, name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, dtype_of (pass),
+                 pod_dtype_bytes (emitter->job->grad_dtype));
   pod_builder_depend (&emitter->builder, *out, saved);
   pod_builder_depend (&emitter->builder, *out, gathered);
   if (comm->gather_lhs & emitter->tp_axes)
@@ -272,7 +306,7 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   PodSharding xt = pod_sharding_transpose (&s.x);
   PodShardedMatmul weight = derive (&xt, &s.y, &s.grad); /* dW = X^T . dY */
   g_autofree char *dx_name = g_strdup_printf ("%s dX", linear->name);
-  Product product = { .name = dx_name, .n = linear->in, .k = linear->out, .comm = derive (&s.y, &wt, &s.x), .is_reduced = is_reduced, .gather = POD_NO_OP }; /* dX = dY . W^T */
+  Product product = { .name = dx_name, .n = linear->in, .k = linear->out, .dtype = dtype_of (pass), .comm = derive (&s.y, &wt, &s.x), .is_reduced = is_reduced, .gather = POD_NO_OP }; /* dX = dY . W^T */
   uint32_t saved = POD_NO_OP;
   uint32_t value;
   uint32_t last;
@@ -289,6 +323,8 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
       pass->value = POD_NO_OP;
       return;
     }
+  if (pass->gathered == POD_NO_OP)
+    cast (pass, linear, "dY", (linear->side == POD_TP_COLUMN ? emitter->tokens : emitter->residual_tokens) * (double) linear->out);
   last = multiply (pass, &product);
   value = pass->value;
   if (pass->part == POD_PART_INPUT)

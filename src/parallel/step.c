@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "parallel/chunk-private.h"
+#include "parallel/optimizer-private.h"
 
 /* A job as a program: what each rank of the pipeline holds and does in which order. */
 
@@ -40,7 +41,13 @@ pod_job_bytes_per_param (const PodJob *job, PodBytesPerParam *out)
 {
   out->params = pod_dtype_bytes (job->param_dtype);
   out->grads = pod_dtype_bytes (job->grad_dtype);
-  out->optimizer = (job->optimizer == POD_OPTIMIZER_ADAM ? 8 : 0) + (job->has_master ? 4 : 0);
+  out->optimizer = pod_job_state_bytes (job, true) + (job->has_master ? 4 : 0);
+}
+
+PodDtype
+pod_job_activation_dtype (const PodJob *job)
+{
+  return job->is_quantised ? POD_DTYPE_BF16 : job->dtype;
 }
 
 void
@@ -50,7 +57,7 @@ pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *out)
   const uint32_t *degree = job->layout.degree;
   PodParams params;
   double tokens = (double) job->batch.global_batch * (double) job->batch.seq_len / (degree[POD_AXIS_DP] * (double) degree[POD_AXIS_FSDP]);
-  double activations = tokens * (double) model->hidden * pod_dtype_bytes (job->dtype);
+  double activations = tokens * (double) model->hidden * pod_dtype_bytes (pod_job_activation_dtype (job));
   double weights;
 
   pod_model_params (model, &params);
@@ -91,6 +98,9 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->tp_comm = add_axis (emitter, mesh, POD_AXIS_TP);
   emitter->fsdp_comm = add_axis (emitter, mesh, POD_AXIS_FSDP);
   emitter->dp_comm = add_axis (emitter, mesh, POD_AXIS_DP);
+  emitter->norm_comm = job->clips_gradients && !program->steps_overlap && layout->degree[POD_AXIS_PP] > 1
+                           ? pod_builder_add_communicator (builder, pod_mesh_communicator (mesh, POD_MASK (POD_AXIS_PP), POD_AXIS_PP, "pp"))
+                           : POD_NO_COMM;
   emitter->tp_axes = mask_of (layout, POD_AXIS_TP);
   emitter->fsdp_axes = mask_of (layout, POD_AXIS_FSDP);
   emitter->data_axes = emitter->fsdp_axes | mask_of (layout, POD_AXIS_DP);
@@ -99,7 +109,7 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->tokens = (double) job->batch.micro_batch * (double) job->batch.seq_len;
   emitter->residual_tokens = emitter->tokens / (layout->is_sequence_parallel ? layout->degree[POD_AXIS_TP] : 1);
   emitter->shards_outputs = mesh->topology->chip->family != POD_FAMILY_TPU;
-  emitter->element_bytes = pod_dtype_bytes (job->dtype);
+  emitter->element_bytes = pod_dtype_bytes (pod_job_activation_dtype (job));
   emitter->shares_table = layout->degree[POD_AXIS_PP] == 1 || job->schedule->is_v || job->schedule->is_two_way;
   emitter->label_params = pod_builder_label (builder, "weights", POD_USE_PARAMS);
   emitter->label_grads = pod_builder_label (builder, "gradients", POD_USE_GRADS);
@@ -134,14 +144,20 @@ set_static_bytes (const Stage *stage, PodProgramClass *class)
   const double dp = layout->degree[POD_AXIS_DP];
   PodBytesPerParam bytes;
   double params = 0;
+  double state = 0;
 
   pod_job_bytes_per_param (emitter->job, &bytes);
   for (uint32_t c = 0; c < stage->n_chunks; c++)
     for (guint i = 0; i < stage->chunks[c].units->len; i++)
-      params += unit_at (&stage->chunks[c], i)->padded_params;
+      {
+        const PodUnitPlan *unit = unit_at (&stage->chunks[c], i);
+
+        params += unit->padded_params;
+        state += unit->padded_params * (pod_job_state_bytes (emitter->job, unit->kind == POD_UNIT_LAYER) + (emitter->job->has_master ? 4 : 0));
+      }
   class->static_bytes[emitter->label_params] = params / fsdp * bytes.params;
   class->static_bytes[emitter->label_grads] = params / fsdp / (layout->zero_stage >= 2 ? dp : 1) * bytes.grads;
-  class->static_bytes[emitter->label_optimizer] = params / fsdp / (layout->zero_stage >= 1 ? dp : 1) * bytes.optimizer;
+  class->static_bytes[emitter->label_optimizer] = state / fsdp / (layout->zero_stage >= 1 ? dp : 1);
 }
 
 /* What remains when all gradients are there: sums that tensor parallelism and tied tables leave, the update, ZeRO's gather. */
@@ -156,10 +172,10 @@ optimizer_block (Stage *stage)
   const double dp = layout->zero_stage >= 1 ? layout->degree[POD_AXIS_DP] : 1;
   g_autofree char *name = g_strdup_printf ("stage %u optimizer", stage->rank);
   double params = 0;
+  double matrices = 0;
   double replicated = 0;
   double grad_bytes = pod_dtype_bytes (job->grad_dtype);
   PodBytesPerParam bytes;
-  PodKernel kernel;
   uint32_t op;
   uint32_t update;
 
@@ -168,11 +184,10 @@ optimizer_block (Stage *stage)
     for (guint i = 0; i < stage->chunks[c].units->len; i++)
       {
         params += local_params (unit_at (&stage->chunks[c], i));
+        matrices += unit_at (&stage->chunks[c], i)->kind == POD_UNIT_LAYER ? unit_at (&stage->chunks[c], i)->sharded_params : 0;
         replicated += unit_at (&stage->chunks[c], i)->replicated_params;
       }
   pod_builder_open (builder, name);
-  kernel = pod_kernel_optimizer (params / fsdp / dp * (bytes.optimizer + grad_bytes + (job->has_master ? 0 : bytes.params)),
-                                 params / fsdp / dp * (bytes.optimizer + bytes.params), 12 * params / fsdp / dp);
   op = POD_NO_OP;
   if (layout->is_sequence_parallel && emitter->tp_comm != POD_NO_COMM && replicated > 0)
     {
@@ -186,12 +201,11 @@ optimizer_block (Stage *stage)
                                               (uint64_t) ((double) pod_job_padded_vocab (job) * (double) job->model->hidden / layout->degree[POD_AXIS_TP] * grad_bytes / fsdp));
 
       pod_builder_depend_before (builder, tied, POD_STREAM_COMPUTE, 0);
-      update = pod_builder_compute (builder, POD_PHASE_OPTIMIZER, -1, "optimizer", NULL, &kernel);
-      pod_builder_depend (builder, update, tied);
+      pod_builder_depend (builder, tied, op);
+      op = tied;
     }
-  else
-    update = pod_builder_compute (builder, POD_PHASE_OPTIMIZER, -1, "optimizer", NULL, &kernel);
-  pod_builder_depend (builder, update, op);
+  op = pod_optimizer_clip (emitter, params / fsdp / dp, op);
+  update = pod_optimizer_update (emitter, params / fsdp / dp, matrices / fsdp / dp, op);
   pod_builder_depend_before (builder, update, POD_STREAM_REDUCE, 0);
   if (layout->zero_stage >= 1 && emitter->dp_comm != POD_NO_COMM)
     {

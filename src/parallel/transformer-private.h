@@ -36,6 +36,7 @@ typedef struct
   uint32_t tp_comm;    /* POD_NO_COMM when the axis has degree 1 */
   uint32_t fsdp_comm;
   uint32_t dp_comm;
+  uint32_t norm_comm;  /* stages, where clipping adds up the gradients' norm */
   unsigned data_axes;  /* mask that shards the batch */
   unsigned token_axes; /* mask that shards tokens of the residual stream */
   unsigned fsdp_axes;
@@ -43,7 +44,7 @@ typedef struct
   unsigned grad_axes;  /* mask that shards gradients beyond fsdp: dp with ZeRO-1/2 */
   double tokens;       /* of a microbatch on this rank, whole over tp */
   double residual_tokens; /* after sequence parallelism */
-  double element_bytes;
+  double element_bytes;   /* of activations */
   bool shards_outputs; /* fsdp shards a weight's output rows (FSDP2's dimension 0), else the residual dimension (XLA's rule) */
   bool shares_table;   /* first and last part are on one rank: a tied table is there once */
   uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads;

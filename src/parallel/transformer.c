@@ -194,7 +194,7 @@ attention_kernel (const PodPass *pass, const LayerSizes *sizes, bool is_backward
   double span = job->is_causal ? pod_model_mean_span (shape, job->batch.seq_len) : (double) job->batch.seq_len;
 
   return pod_kernel_attention (is_backward, job->batch.micro_batch, job->batch.seq_len, job->batch.seq_len, span, sizes->heads, sizes->kv_heads,
-                               shape->head_dim, shape->v_head_dim, job->is_causal, job->dtype == POD_DTYPE_FP8 ? POD_DTYPE_BF16 : job->dtype);
+                               shape->head_dim, shape->v_head_dim, job->is_causal, job->is_quantised || job->dtype == POD_DTYPE_FP8 ? POD_DTYPE_BF16 : job->dtype);
 }
 
 static void

@@ -122,10 +122,16 @@ pod_report_plots (JsonObject *result, const PodTimeline *timeline, const char *f
   g_return_val_if_fail (error == NULL || *error == NULL, false);
 
   g_autofree char *title = pod_report_title (result);
+  const char *layout = pod_report_string (result, "layout");
+  const bool has_pipeline = timeline->ranks->len > 1 && layout != NULL && strstr (layout, "pp=") != NULL;
 
   if (!make_folder (folder, error) || !pod_report_breakdown_plot (result, folder, error)
       || !pod_report_memory_plot (result, timeline, folder, error)
       || !pod_report_timeline_svg (timeline, title, folder, error))
+    return false;
+  if (has_pipeline
+      && (!pod_report_schedule_plot (result, timeline, folder, error)
+          || !draw (folder, "schedule", error)))
     return false;
   return draw (folder, "breakdown", error) && draw (folder, "memory", error);
 }

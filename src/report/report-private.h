@@ -41,6 +41,8 @@ char *pod_report_in_unit (double value, PodReportUnit unit, unsigned n_decimals)
 bool pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **error);
 bool pod_report_memory_plot (JsonObject *result, const PodTimeline *timeline, const char *folder,
                              GError **error);
+bool pod_report_schedule_plot (JsonObject *result, const PodTimeline *timeline, const char *folder,
+                               GError **error);
 bool pod_report_collective_plot (JsonObject *result, const char *folder, GError **error);
 bool pod_report_timeline_svg (const PodTimeline *timeline, const char *title, const char *folder,
                               GError **error);

@@ -29,7 +29,7 @@ char *pod_report_explain (const PodExecResult *exec);
 /* JSON lines: the program, its classes with their steps, its blocks, and a line for each op (shape,
  * bytes, group, dependencies, buffers); docs/format/program.md. Errors: IO. O(ops + steps). */
 bool pod_report_program (const PodProgram *program, const char *file, GError **error);
-/* breakdown.png and memory.png in @folder (made when absent), each with its .tsv and .gnuplot
+/* breakdown.png and memory.png, and with a pipeline schedule.png, in @folder (made when absent), each with its .tsv and .gnuplot
  * beside it, and timeline.svg. Where there is no gnuplot (see below), only the .png are missing.
  * Errors: IO, with gnuplot's own words where it fails. O(spans + samples). */
 bool pod_report_plots (JsonObject *result, const PodTimeline *timeline, const char *folder,

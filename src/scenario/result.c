@@ -443,7 +443,7 @@ set_options (const PodScenario *scenario, PodRun *run)
 
   pod_result_set_string (r, "options.schedule", run->schedule->kind == POD_SCHEDULE_FILE ? scenario->schedule : pod_schedule_names[run->schedule->kind]);
   pod_result_set_string (r, "options.recompute", pod_recompute_names[job->recompute]);
-  pod_result_set_string (r, "options.optimizer", job->optimizer == POD_OPTIMIZER_ADAM ? "adam" : "sgd");
+  pod_result_set_string (r, "options.optimizer", pod_optimizer_names[job->optimizer]);
   pod_result_set_string (r, "options.dtype", pod_dtype_name (job->dtype));
   pod_result_set_string (r, "options.param_dtype", pod_dtype_name (job->param_dtype));
   pod_result_set_string (r, "options.grad_dtype", pod_dtype_name (job->grad_dtype));

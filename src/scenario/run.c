@@ -301,30 +301,34 @@ parse_stage_layers (const PodScenario *scenario, PodRun *run, GError **error)
 static bool
 choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
 {
-  static const char *const optimizers[] = { "adam", "sgd", NULL };
   static const char *const masters[] = { "none", "fp32", NULL };
+  static const char *const scalings[] = { "delayed", "current", "block", NULL };
   const bool is_book = run->fidelity == POD_FIDELITY_BOOK;
+  const bool is_adam_fp32 = scenario->optimizer != NULL && strcmp (scenario->optimizer, "adamw-fp32") == 0; /* CLI: Adam with a master copy */
   PodJob *job = &run->job;
   int word;
 
   if (!choose ("recompute", scenario->recompute, pod_recompute_names, 0, &word, error))
     return false;
   job->recompute = (PodRecompute) word;
-  if (!choose ("optimizer", scenario->optimizer, optimizers, 0, &word, error))
+  if (!is_adam_fp32 && !choose ("optimizer", scenario->optimizer, pod_optimizer_names, POD_OPTIMIZER_ADAM, &word, error))
     return false;
-  job->optimizer = word == 0 ? POD_OPTIMIZER_ADAM : POD_OPTIMIZER_SGD;
-  if (!choose ("master-dtype", scenario->master_dtype, masters, is_book ? 0 : 1, &word, error))
+  job->optimizer = is_adam_fp32 ? POD_OPTIMIZER_ADAM : (PodOptimizer) word;
+  job->clips_gradients = scenario->clip_grad == -1 ? !is_book : scenario->clip_grad == 1;
+  if (!choose ("master-dtype", scenario->master_dtype, masters, is_book && !is_adam_fp32 ? 0 : 1, &word, error))
     return false;
   job->has_master = word == 1;
   if (!choose_dtype ("dtype", scenario->dtype, POD_DTYPE_BF16, &job->dtype, error)
       || !choose_dtype ("param-dtype", scenario->param_dtype, pod_dtype_bytes (job->dtype) < 2 ? POD_DTYPE_BF16 : job->dtype, &job->param_dtype, error)
       || !choose_dtype ("grad-dtype", scenario->grad_dtype, POD_DTYPE_BF16, &job->grad_dtype, error))
     return false;
-  if (pod_dtype_bytes (job->dtype) < 1)
-    {
-      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--dtype: %s is not modelled for training; known are bf16, fp16, fp8, int8, fp32", pod_dtype_name (job->dtype));
-      return false;
-    }
+  if (!choose ("scaling", scenario->scaling, scalings, 1, &word, error))
+    return false;
+  job->is_quantised = pod_dtype_bytes (job->dtype) < 2 && !is_book;
+  job->has_amax_pass = word == 1;
+  if (job->is_quantised)
+    assume (run->assumptions, "%s: operands of the layers' matmuls, cast with %s scaling; activations, attention, gradients and logits stay bf16", pod_dtype_name (job->dtype),
+            scalings[word]);
   return true;
 }
 

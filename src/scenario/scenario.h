@@ -41,6 +41,7 @@ typedef struct
   char *recompute;
   char *optimizer;
   char *dtype;
+  char *scaling;
   char *param_dtype;
   char *master_dtype;
   char *grad_dtype;
@@ -68,6 +69,7 @@ typedef struct
   int embed_head_as_layers;
   int allow_idle;
   int causal;
+  int clip_grad;
   int strict;
   /* Set by the caller; not options. How machines are loaded, NULL: pod_topology_load, which knows our
    * formats only. @format: topology_format. */

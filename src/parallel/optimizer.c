@@ -1,0 +1,123 @@
+#include "parallel/optimizer-private.h"
+
+#include <math.h>
+
+const char *const pod_optimizer_names[POD_N_OPTIMIZERS + 1] = {
+  [POD_OPTIMIZER_ADAM] = "adam",           [POD_OPTIMIZER_ADAM_BF16] = "adam-bf16", [POD_OPTIMIZER_ADAM_8BIT] = "adam-8bit",
+  [POD_OPTIMIZER_ADAFACTOR] = "adafactor", [POD_OPTIMIZER_MUON] = "muon",           [POD_OPTIMIZER_SGD] = "sgd",
+};
+
+/* State beside the master copy, bytes a parameter, and operations of an element's update (they are never what bounds it). */
+static const struct
+{
+  double state_bytes;
+  double flops;
+} optimizers[POD_N_OPTIMIZERS] = {
+  [POD_OPTIMIZER_ADAM] = { 8, 12 },                /* two moments, fp32 */
+  [POD_OPTIMIZER_ADAM_BF16] = { 4, 12 },           /* two moments, bf16 */
+  [POD_OPTIMIZER_ADAM_8BIT] = { 2 + 8. / 2048, 20 }, /* two moments of 1 byte, a scale of 4 bytes for each in blocks of 2048 (arXiv 2110.02861) */
+  [POD_OPTIMIZER_ADAFACTOR] = { 0, 20 },           /* a row and a column of second moments for each matrix (arXiv 1804.04235): see below */
+  [POD_OPTIMIZER_MUON] = { 4, 6 },                 /* one momentum, fp32 (Keller Jordan et al., 2024); Adam for what is no matrix */
+  [POD_OPTIMIZER_SGD] = { 0, 2 },
+};
+
+/* Newton-Schulz steps that make a momentum matrix orthogonal (Muon's reference: 5). */
+#define N_ORTHOGONALISATIONS 5
+
+double
+pod_job_state_bytes (const PodJob *job, bool is_matrix)
+{
+  if (job->optimizer == POD_OPTIMIZER_ADAFACTOR) /* fp32 row and column sums of a matrix with sides of about hidden */
+    return is_matrix ? 8 / (double) job->model->hidden : 4;
+  if (job->optimizer == POD_OPTIMIZER_MUON && !is_matrix)
+    return optimizers[POD_OPTIMIZER_ADAM].state_bytes;
+  return optimizers[job->optimizer].state_bytes;
+}
+
+/* Adds a number up over an axis, on the stream of the gradients. */
+static uint32_t
+sum_over (PodEmitter *emitter, uint32_t comm, uint32_t after)
+{
+  uint32_t op;
+
+  if (comm == POD_NO_COMM)
+    return after;
+  op = pod_builder_collective (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "gradient norm all-reduce", POD_STREAM_REDUCE, comm, POD_ALL_REDUCE, 4);
+  pod_builder_depend (&emitter->builder, op, after);
+  return op;
+}
+
+uint32_t
+pod_optimizer_clip (PodEmitter *emitter, double local_grads, uint32_t after)
+{
+  const PodJob *job = emitter->job;
+  const double bytes = local_grads * pod_dtype_bytes (job->grad_dtype);
+  PodKernel kernel = pod_kernel_optimizer (bytes, 0, 2 * local_grads);
+  uint32_t norm;
+
+  if (!job->clips_gradients)
+    return after;
+  norm = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "gradient norm", NULL, &kernel);
+  pod_builder_depend (&emitter->builder, norm, after);
+  pod_builder_depend_before (&emitter->builder, norm, POD_STREAM_REDUCE, 0);
+  norm = sum_over (emitter, emitter->tp_comm, norm);
+  norm = sum_over (emitter, emitter->fsdp_comm, norm);
+  if (job->layout.zero_stage >= 1) /* dp ranks hold different gradients */
+    norm = sum_over (emitter, emitter->dp_comm, norm);
+  return sum_over (emitter, emitter->norm_comm, norm);
+}
+
+/* Muon: each matrix's momentum is made orthogonal by Newton-Schulz steps, X' = aX + (bA + cA^2)X with A = XX^T, on matrices that are whole;
+ * the ranks that share the weights deal the matrices among them and gather them over tp. */
+static uint32_t
+orthogonalise (PodEmitter *emitter, double matrix_params, uint32_t after)
+{
+  const PodJob *job = emitter->job;
+  const uint64_t side = job->model->hidden;
+  const double tp = job->layout.degree[POD_AXIS_TP];
+  const double n = ceil (matrix_params / ((double) side * (double) side)); /* squares of X X^T, A A and B X a step: 2 side^3 each */
+  const uint64_t batch = (uint64_t) MAX (n, 1) * N_ORTHOGONALISATIONS;
+  PodKernel square = pod_kernel_matmul (3 * batch, side, side, side, POD_DTYPE_BF16, 2, 2, 2);
+
+  if (matrix_params <= 0 || side == 0)
+    return after;
+  if (emitter->tp_comm != POD_NO_COMM)
+    {
+      uint32_t gather = pod_builder_collective (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "momentum all-gather", POD_STREAM_TP, emitter->tp_comm, POD_ALL_GATHER,
+                                                (uint64_t) (matrix_params * tp * 2));
+
+      pod_builder_depend (&emitter->builder, gather, after);
+      pod_builder_depend_before (&emitter->builder, gather, POD_STREAM_REDUCE, 0);
+      after = gather;
+    }
+  after = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "Newton-Schulz", NULL, &square);
+  pod_builder_depend_before (&emitter->builder, after, POD_STREAM_REDUCE, 0);
+  return after;
+}
+
+/* Every state is read and written once, gradients read, weights written; quantised weights are cast anew. */
+static PodKernel
+update_kernel (const PodJob *job, double params, double matrix_params)
+{
+  const double others = MAX (params - matrix_params, 0);
+  const double state = matrix_params * pod_job_state_bytes (job, true) + others * pod_job_state_bytes (job, false) + params * (job->has_master ? 4 : 0);
+  const double weights = params * pod_dtype_bytes (job->param_dtype);
+  const double cast = job->is_quantised ? 2 * params * pod_dtype_bytes (job->dtype) : 0; /* by rows and by columns */
+
+  return pod_kernel_optimizer (state + params * pod_dtype_bytes (job->grad_dtype) + (job->has_master ? 0 : weights), state + weights + cast,
+                               params * optimizers[job->optimizer].flops);
+}
+
+uint32_t
+pod_optimizer_update (PodEmitter *emitter, double params, double matrix_params, uint32_t after)
+{
+  const PodJob *job = emitter->job;
+  PodKernel kernel = update_kernel (job, params, matrix_params);
+  uint32_t op;
+
+  if (job->optimizer == POD_OPTIMIZER_MUON)
+    after = orthogonalise (emitter, matrix_params, after);
+  op = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "optimizer", NULL, &kernel);
+  pod_builder_depend (&emitter->builder, op, after);
+  return op;
+}
