@@ -192,7 +192,7 @@ pod_cmd_run (int argc, char **argv)
       g_prefix_error (&error, "--trace: ");
       return pod_cli_fail (error);
     }
-  if (!pod_scenario_load_workload (scenario, &error) || !parse_trace_ranks (outputs.trace_ranks, &request, ranks, &error))
+  if (!pod_scenario_load_workload (scenario, &error) || !pod_scenario_apply_framework (scenario, &error) || !parse_trace_ranks (outputs.trace_ranks, &request, ranks, &error))
     return pod_cli_fail (error);
   handle_interrupt (on_interrupt);
   request.is_interrupted = &is_interrupted;

@@ -37,7 +37,7 @@ gather_weights (PodChunk *chunk, const PodUnitPlan *unit, PodPhase phase, const 
 {
   PodEmitter *emitter = chunk->emitter;
   const PodJob *job = emitter->job;
-  const double bytes = unit->gathered_params * pod_dtype_bytes (job->param_dtype);
+  const double bytes = unit->gathered_params * pod_dtype_bytes (job->gather_dtype);
   g_autofree char *name = NULL;
   uint32_t op;
   int64_t wait_for;
@@ -62,7 +62,7 @@ free_gathered (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass)
   PodEmitter *emitter = chunk->emitter;
 
   if (pass->weights != POD_NO_OP)
-    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_gathered, unit->gathered_params * pod_dtype_bytes (emitter->job->param_dtype));
+    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_gathered, unit->gathered_params * pod_dtype_bytes (emitter->job->gather_dtype));
 }
 
 /* What flows between layers. */
@@ -143,7 +143,7 @@ reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass,
   PodBuilder *builder = &emitter->builder;
   const PodJob *job = emitter->job;
   const double fsdp = job->layout.degree[POD_AXIS_FSDP];
-  const double bytes = unit->padded_params * pod_dtype_bytes (job->grad_dtype);
+  const double bytes = unit->padded_params * pod_dtype_bytes (job->reduce_dtype);
   const bool every_microbatch = job->layout.zero_stage >= 2; /* gradients are kept sharded over dp */
   g_autofree char *unit_name = unit->layer >= 0 ? g_strdup_printf ("L%d", unit->layer) : g_strdup (unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
   uint32_t after = pass->last_compute;
@@ -188,7 +188,7 @@ reduce_copies (PodChunk *chunk, const GArray *passes)
   for (guint i = 0; chunk->copy_comm != POD_NO_COMM && i < passes->len; i++)
     {
       const PodPass *pass = &g_array_index (passes, PodPass, i);
-      const double bytes = pass->unit->padded_params * pod_dtype_bytes (emitter->job->grad_dtype) / shards;
+      const double bytes = pass->unit->padded_params * pod_dtype_bytes (emitter->job->reduce_dtype) / shards;
       uint32_t op;
 
       if (bytes == 0 || pass->last_compute == POD_NO_OP)

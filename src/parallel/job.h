@@ -36,8 +36,10 @@ typedef struct
   const PodSchedule *schedule;  /* order of microbatches on each rank of the pipeline (borrowed) */
   const uint32_t *part_layers;  /* layers of each of the schedule's parts, from pod_layout_place */
   PodDtype dtype;               /* of matmuls and activations */
-  PodDtype param_dtype;         /* weights as kept and gathered */
-  PodDtype grad_dtype;          /* gradients as kept and reduced */
+  PodDtype param_dtype;         /* weights as kept */
+  PodDtype gather_dtype;        /* weights as gathered and multiplied */
+  PodDtype grad_dtype;          /* gradients as kept from microbatch to microbatch */
+  PodDtype reduce_dtype;        /* gradients as reduced */
   bool has_master;              /* fp32 master weights */
   PodOptimizer optimizer;
   PodRecompute recompute;

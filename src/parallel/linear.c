@@ -274,10 +274,10 @@ static void
 weight_gradient (PodPass *pass, const PodLinear *linear, const PodShardedMatmul *comm, uint32_t saved, uint32_t gathered, uint32_t *out)
 {
   PodEmitter *emitter = pass->emitter;
+  const double grad_bytes = pod_dtype_bytes (emitter->keeps_grads_whole ? emitter->job->grad_dtype : pod_job_activation_dtype (emitter->job));
   g_autofree char *name = g_strdup_printf ("%s dW", linear->name);
 
-  *out = matmul (pass, name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, dtype_of (pass),
-                 pod_dtype_bytes (emitter->job->grad_dtype));
+  *out = matmul (pass, name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, dtype_of (pass), emitter->accumulates ? 2 * grad_bytes : grad_bytes);
   pod_builder_depend (&emitter->builder, *out, saved);
   pod_builder_depend (&emitter->builder, *out, gathered);
   if (comm->gather_lhs & emitter->tp_axes)

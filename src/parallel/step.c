@@ -66,9 +66,9 @@ pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *out)
   if (degree[POD_AXIS_TP] > 1)
     out->axis_bytes[POD_AXIS_TP] = 9 * activations * (double) model->n_layers / degree[POD_AXIS_PP];
   if (degree[POD_AXIS_FSDP] > 1)
-    out->axis_bytes[POD_AXIS_FSDP] = 3 * weights * pod_dtype_bytes (job->param_dtype) * (double) pod_job_n_microbatches (job);
+    out->axis_bytes[POD_AXIS_FSDP] = 3 * weights * pod_dtype_bytes (job->gather_dtype) * (double) pod_job_n_microbatches (job);
   if (degree[POD_AXIS_DP] > 1)
-    out->axis_bytes[POD_AXIS_DP] = 2 * weights / degree[POD_AXIS_FSDP] * pod_dtype_bytes (job->grad_dtype);
+    out->axis_bytes[POD_AXIS_DP] = 2 * weights / degree[POD_AXIS_FSDP] * pod_dtype_bytes (job->reduce_dtype);
   if (degree[POD_AXIS_PP] > 1)
     out->axis_bytes[POD_AXIS_PP] = 2 * activations / (job->layout.is_sequence_parallel ? degree[POD_AXIS_TP] : 1);
 }
@@ -108,6 +108,8 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->grad_axes = layout->zero_stage >= 1 ? mask_of (layout, POD_AXIS_DP) : 0;
   emitter->tokens = (double) job->batch.micro_batch * (double) job->batch.seq_len;
   emitter->residual_tokens = emitter->tokens / (layout->is_sequence_parallel ? layout->degree[POD_AXIS_TP] : 1);
+  emitter->keeps_grads_whole = layout->degree[POD_AXIS_FSDP] == 1 && layout->zero_stage < 2;
+  emitter->accumulates = emitter->keeps_grads_whole && pod_job_n_microbatches (job) > 1;
   emitter->shards_outputs = mesh->topology->chip->family != POD_FAMILY_TPU;
   emitter->element_bytes = pod_dtype_bytes (pod_job_activation_dtype (job));
   emitter->shares_table = layout->degree[POD_AXIS_PP] == 1 || job->schedule->is_v || job->schedule->is_two_way;
@@ -174,12 +176,10 @@ optimizer_block (Stage *stage)
   double params = 0;
   double matrices = 0;
   double replicated = 0;
-  double grad_bytes = pod_dtype_bytes (job->grad_dtype);
-  PodBytesPerParam bytes;
+  double grad_bytes = pod_dtype_bytes (job->reduce_dtype);
   uint32_t op;
   uint32_t update;
 
-  pod_job_bytes_per_param (job, &bytes);
   for (uint32_t c = 0; c < stage->n_chunks; c++)
     for (guint i = 0; i < stage->chunks[c].units->len; i++)
       {
@@ -210,7 +210,7 @@ optimizer_block (Stage *stage)
   if (layout->zero_stage >= 1 && emitter->dp_comm != POD_NO_COMM)
     {
       op = pod_builder_collective (builder, POD_PHASE_OPTIMIZER, -1, "updated weights all-gather", POD_STREAM_REDUCE, emitter->dp_comm, POD_ALL_GATHER,
-                                   (uint64_t) (params / fsdp * bytes.params));
+                                   (uint64_t) (params / fsdp * pod_dtype_bytes (job->gather_dtype)));
       pod_builder_depend (builder, op, update);
     }
   return pod_builder_close (builder);

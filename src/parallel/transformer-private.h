@@ -46,6 +46,8 @@ typedef struct
   double residual_tokens; /* after sequence parallelism */
   double element_bytes;   /* of activations */
   bool shards_outputs; /* fsdp shards a weight's output rows (FSDP2's dimension 0), else the residual dimension (XLA's rule) */
+  bool keeps_grads_whole; /* a rank has the gradients of all its weights, in the dtype in which they are kept */
+  bool accumulates;    /* and adds those of each microbatch to them */
   bool shares_table;   /* first and last part are on one rank: a tied table is there once */
   uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads;
 } PodEmitter;

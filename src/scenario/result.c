@@ -446,7 +446,9 @@ set_options (const PodScenario *scenario, PodRun *run)
   pod_result_set_string (r, "options.optimizer", pod_optimizer_names[job->optimizer]);
   pod_result_set_string (r, "options.dtype", pod_dtype_name (job->dtype));
   pod_result_set_string (r, "options.param_dtype", pod_dtype_name (job->param_dtype));
+  pod_result_set_string (r, "options.gather_dtype", pod_dtype_name (job->gather_dtype));
   pod_result_set_string (r, "options.grad_dtype", pod_dtype_name (job->grad_dtype));
+  pod_result_set_string (r, "options.reduce_dtype", pod_dtype_name (job->reduce_dtype));
   pod_result_set_string (r, "options.master_dtype", job->has_master ? "fp32" : "none");
   pod_result_set_int (r, "options.zero", job->layout.zero_stage);
   pod_result_set_bool (r, "options.sequence_parallel", job->layout.is_sequence_parallel);

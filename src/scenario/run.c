@@ -320,7 +320,9 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
   job->has_master = word == 1;
   if (!choose_dtype ("dtype", scenario->dtype, POD_DTYPE_BF16, &job->dtype, error)
       || !choose_dtype ("param-dtype", scenario->param_dtype, pod_dtype_bytes (job->dtype) < 2 ? POD_DTYPE_BF16 : job->dtype, &job->param_dtype, error)
-      || !choose_dtype ("grad-dtype", scenario->grad_dtype, POD_DTYPE_BF16, &job->grad_dtype, error))
+      || !choose_dtype ("gather-dtype", scenario->gather_dtype, pod_dtype_bytes (job->dtype) < 2 ? POD_DTYPE_BF16 : job->dtype, &job->gather_dtype, error)
+      || !choose_dtype ("grad-dtype", scenario->grad_dtype, POD_DTYPE_BF16, &job->grad_dtype, error)
+      || !choose_dtype ("reduce-dtype", scenario->reduce_dtype, job->grad_dtype, &job->reduce_dtype, error))
     return false;
   if (!choose ("scaling", scenario->scaling, scalings, 1, &word, error))
     return false;
@@ -538,6 +540,8 @@ pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GEr
 
   run->assumptions = g_ptr_array_new_with_free_func (g_free);
   run->warnings = g_ptr_array_new_with_free_func (g_free);
+  if (scenario->framework_note != NULL)
+    assume (run->assumptions, "%s", scenario->framework_note);
   if (!prepare (scenario, run, error) || !execute (scenario, request, run, error) || !pod_run_summarise (scenario, run, error))
     return NULL;
   return g_steal_pointer (&run);

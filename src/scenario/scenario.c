@@ -11,6 +11,7 @@
 #define AT(field) offsetof (PodScenario, field)
 
 const PodOption pod_scenario_options[] = {
+  { "framework", POD_OPTION_TEXT, AT (framework), "NAME", "defaults of maxtext, megatron, torchtitan or deepspeed for what is not said" },
   { "topology", POD_OPTION_TEXT, AT (topology), "T", "machine: a file, a name in topologies/, or CHIP:SHAPE (tpu-v5p:16x16x16, h100:8x128)" },
   { "model", POD_OPTION_TEXT, AT (model), "M", "model: a Hugging Face config.json, or a name in workloads/models/" },
   { "workload", POD_OPTION_TEXT, AT (workload), "FILE", "XML file with model, batch, precision and layout; options override it" },
@@ -27,9 +28,11 @@ const PodOption pod_scenario_options[] = {
   { "dtype", POD_OPTION_TEXT, AT (dtype), "TYPE", "of matmuls: bf16, fp16, fp32; fp8, fp4, int8: of their operands alone, cast from bf16" },
   { "scaling", POD_OPTION_TEXT, AT (scaling), "KIND", "how fp8, fp4 and int8 casts find their scales: current (a pass before), delayed, block" },
   { "clip-grad", POD_OPTION_FLAG, AT (clip_grad), NULL, "find the norm of all gradients before the update (on; off at fidelity book)" },
-  { "param-dtype", POD_OPTION_TEXT, AT (param_dtype), "TYPE", "of weights as kept and gathered (bf16)" },
+  { "param-dtype", POD_OPTION_TEXT, AT (param_dtype), "TYPE", "of weights as kept (bf16)" },
+  { "gather-dtype", POD_OPTION_TEXT, AT (gather_dtype), "TYPE", "of weights as gathered and multiplied (bf16, or the dtype if that is wider)" },
   { "master-dtype", POD_OPTION_TEXT, AT (master_dtype), "TYPE", "of the optimizer's copy of the weights: fp32, none" },
-  { "grad-dtype", POD_OPTION_TEXT, AT (grad_dtype), "TYPE", "of gradients as kept and reduced: bf16, fp32" },
+  { "grad-dtype", POD_OPTION_TEXT, AT (grad_dtype), "TYPE", "of gradients as kept from microbatch to microbatch: bf16, fp32" },
+  { "reduce-dtype", POD_OPTION_TEXT, AT (reduce_dtype), "TYPE", "of gradients as reduced (as kept)" },
   { "sequence-parallel", POD_OPTION_FLAG, AT (sequence_parallel), NULL, "tp shards tokens between its matmuls (on)" },
   { "overlap-fsdp", POD_OPTION_FLAG, AT (overlap_fsdp), NULL, "gather weights ahead of their use (on)" },
   { "overlap-dp", POD_OPTION_FLAG, AT (overlap_dp), NULL, "reduce gradients behind backward compute (on)" },
@@ -85,6 +88,7 @@ pod_scenario_free (PodScenario *scenario)
     if (option->kind == POD_OPTION_TEXT)
       g_free (*(char **) ((char *) scenario + option->offset));
   g_ptr_array_unref (scenario->set);
+  g_free (scenario->framework_note);
   g_free (scenario);
 }
 

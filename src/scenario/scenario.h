@@ -45,6 +45,9 @@ typedef struct
   char *param_dtype;
   char *master_dtype;
   char *grad_dtype;
+  char *gather_dtype;
+  char *reduce_dtype;
+  char *framework;
   char *fidelity;
   char *network;
   char *fold;
@@ -71,6 +74,7 @@ typedef struct
   int causal;
   int clip_grad;
   int strict;
+  char *framework_note;  /* (nullable) what the framework added */
   /* Set by the caller; not options. How machines are loaded, NULL: pod_topology_load, which knows our
    * formats only. @format: topology_format. */
   PodTopology *(*load_topology) (const char *text, const char *format, GError **error);
@@ -86,6 +90,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodScenario, pod_scenario_free)
 /* Sets an option by name ("seq-len", "no-overlap-dp"). Error INVALID "--name: what is wrong". Later calls win. */
 bool pod_scenario_set (PodScenario *scenario, const char *name, const char *value, GError **error);
 bool pod_scenario_is_set (const PodScenario *scenario, const PodOption *option);
+/* Sets what scenario->framework does by default where nobody has said otherwise; to be called when all is said, the workload read. The run's
+ * assumptions say what it added. */
+bool pod_scenario_apply_framework (PodScenario *scenario, GError **error);
 /* Reads scenario->workload (XML) under what is already set: options said elsewhere win. A conflict is an error when strict. */
 bool pod_scenario_load_workload (PodScenario *scenario, GError **error);
 
