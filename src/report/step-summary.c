@@ -213,6 +213,25 @@ append_stages (GString *out, JsonObject *result, double capacity)
   g_string_append_printf (out, " %s\n", unit.name);
 }
 
+/* Single changes that would make it fit, fastest first. */
+static void
+append_would_fit (GString *out, JsonObject *result)
+{
+  JsonArray *changes = pod_report_array (result, "memory.would_fit");
+  const guint n = changes != NULL ? json_array_get_length (changes) : 0;
+
+  for (guint i = 0; i < n; i++)
+    {
+      JsonObject *change = json_array_get_object_element (changes, i);
+      g_autofree char *time = pod_format_seconds (pod_report_number (change, "time_s"));
+      g_autofree char *peak = pod_format_bytes (pod_report_number (change, "peak_bytes"), false);
+
+      g_string_append_printf (out, "%s %s: %s a step, peak %s\n",
+                              i == 0 ? "would fit with" : "            or",
+                              pod_report_string (change, "change"), time, peak);
+    }
+}
+
 static void
 append_memory (GString *out, JsonObject *result)
 {
@@ -242,6 +261,7 @@ append_memory (GString *out, JsonObject *result)
   text = pod_table_to_text (table);
   g_string_append_printf (out, "\n%s", text);
   append_stages (out, result, capacity);
+  append_would_fit (out, result);
 }
 
 /* -- the rest ---------------------------------------------------------------------------------- */

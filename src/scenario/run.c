@@ -544,6 +544,8 @@ pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GEr
     assume (run->assumptions, "%s", scenario->framework_note);
   if (!prepare (scenario, run, error) || !execute (scenario, request, run, error) || !pod_run_summarise (scenario, run, error))
     return NULL;
+  if (!request->needs_no_advice)
+    pod_run_advise (scenario, run);
   return g_steal_pointer (&run);
 }
 

@@ -79,6 +79,27 @@ pod_scenario_new (void)
   return scenario;
 }
 
+static gpointer
+copy_text (gconstpointer text, gpointer data)
+{
+  (void) data;
+  return g_strdup (text);
+}
+
+PodScenario *
+pod_scenario_copy (const PodScenario *scenario)
+{
+  PodScenario *copy = g_memdup2 (scenario, sizeof *scenario);
+
+  for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
+    if (option->kind == POD_OPTION_TEXT)
+      *(char **) ((char *) copy + option->offset) = g_strdup (*(char *const *) ((const char *) scenario + option->offset));
+  copy->framework_note = g_strdup (scenario->framework_note);
+  copy->set = g_ptr_array_copy (scenario->set, copy_text, NULL);
+  g_ptr_array_set_free_func (copy->set, g_free);
+  return copy;
+}
+
 void
 pod_scenario_free (PodScenario *scenario)
 {

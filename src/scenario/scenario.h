@@ -84,6 +84,8 @@ typedef struct
 extern const PodOption pod_scenario_options[]; /* ends with name NULL */
 
 PodScenario *pod_scenario_new (void);
+/* Returns: (transfer full) */
+PodScenario *pod_scenario_copy (const PodScenario *scenario);
 void pod_scenario_free (PodScenario *scenario);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodScenario, pod_scenario_free)
 
@@ -123,6 +125,7 @@ typedef struct
   uint32_t n_record;
   bool is_recording_all;
   const volatile sig_atomic_t *is_interrupted;
+  bool needs_no_advice;    /* a run that does not fit is not run again with what would make it fit */
 } PodRunRequest;
 
 /* Loads, lays out, runs, sums up. Errors as the parts give them. Returns: (transfer full) */
