@@ -14,8 +14,8 @@ typedef struct
   int64_t recompute_ps;
   int64_t bubble_ps;
   int64_t idle_ps;
-  int64_t exposed_ps[POD_N_AXES];
-  int64_t comm_ps[POD_N_AXES]; /* hidden or not */
+  int64_t exposed_ps[POD_N_COMM_AXES];
+  int64_t comm_ps[POD_N_COMM_AXES]; /* hidden or not */
 } PodBreakdown;
 
 /* An operation on a stream, as it is remembered for the ops that it releases. */

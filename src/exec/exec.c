@@ -390,7 +390,7 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
   const PodProgram *program = exec->program;
   const PodProgramClass *class = g_ptr_array_index (program->classes, class_index);
   g_autofree double *n_runs = g_new0 (double, program->blocks->len);
-  double stream_s[POD_N_AXES][POD_N_STREAMS] = { { 0 } };
+  double stream_s[POD_N_COMM_AXES][POD_N_STREAMS] = { { 0 } };
 
   for (guint i = 0; i < class->steps->len; i++)
     n_runs[g_array_index (class->steps, PodOpStep, i).block]++;
@@ -421,9 +421,9 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
             result->overhead_bound_s += n_runs[b] * time->time_s;
         }
     }
-  for (unsigned a = 0; a < POD_N_AXES; a++)
+  for (unsigned a = 0; a < POD_N_COMM_AXES; a++)
     for (unsigned s = 0; s < POD_N_STREAMS; s++)
-      result->axis_comm_s[a] = a == POD_AXIS_PP ? MAX (result->axis_comm_s[a], stream_s[a][s]) : result->axis_comm_s[a] + stream_s[a][s];
+      result->axis_comm_s[a] = a == POD_AXIS_PP || a == POD_AXIS_EP ? MAX (result->axis_comm_s[a], stream_s[a][s]) : result->axis_comm_s[a] + stream_s[a][s];
 }
 
 static void

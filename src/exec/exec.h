@@ -59,9 +59,9 @@ typedef struct
   PodBreakdown breakdown;   /* of the critical rank: sums to time_ps exactly */
   GArray *breakdowns;       /* PodBreakdown of every represented rank */
   double phase_compute_s[POD_N_PHASES];           /* critical rank's kernels by phase */
-  double phase_comm_s[POD_N_PHASES][POD_N_AXES];  /* its collectives, each as if alone on the network */
-  double axis_comm_s[POD_N_AXES]; /* its collectives of each axis, one after the other: they share its links (sends: the busiest
-                                     stream, for there and back are links of their own) */
+  double phase_comm_s[POD_N_PHASES][POD_N_COMM_AXES];  /* its collectives, each as if alone on the network */
+  double axis_comm_s[POD_N_COMM_AXES]; /* its collectives of each axis, one after the other: they share its links (sends and
+                                     tokens to experts: the busiest stream, for each has links of its own) */
   double compute_bound_s;   /* critical rank's compute by what bounds it */
   double hbm_bound_s;
   double overhead_bound_s;

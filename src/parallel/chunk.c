@@ -17,37 +17,41 @@ unit_at (const PodChunk *chunk, guint index)
   return &g_array_index (chunk->units, PodUnitPlan, index);
 }
 
+/* Gathers of a unit's weights, POD_NO_OP none. */
+typedef struct
+{
+  uint32_t dense;
+  uint32_t experts;
+} Weights;
+
+static const Weights no_weights = { POD_NO_OP, POD_NO_OP };
+
 static PodPass
-pass_new (PodChunk *chunk, guint unit, PodPhase phase, uint32_t value, uint32_t weights)
+pass_new (PodChunk *chunk, guint unit, PodPhase phase, uint32_t value, Weights weights)
 {
   return (PodPass){ .emitter = chunk->emitter,
                     .unit = unit_at (chunk, unit),
                     .phase = phase,
-                    .weights = weights,
+                    .weights = weights.dense,
+                    .expert_weights = weights.experts,
                     .value = value,
                     .gathered = POD_NO_OP,
                     .first_compute = POD_NO_OP,
                     .last_compute = POD_NO_OP };
 }
 
-/* The gather of a unit's weights over fsdp. It may start when the unit `prefetch` before the one ahead of it has ended: with
- * prefetch 1, while the unit before this one computes. @last_of: last compute op of each unit so far; @position: of this unit. */
+/* A gather of weights over fsdp. It may start when the unit `prefetch` before the one ahead of it has ended: with prefetch 1,
+ * while the unit before this one computes. @last_of: last compute op of each unit so far; @position: of this unit. */
 static uint32_t
-gather_weights (PodChunk *chunk, const PodUnitPlan *unit, PodPhase phase, const GArray *last_of, guint position)
+gather_over (PodChunk *chunk, const char *name, uint32_t comm, double bytes, const PodPass *pass, const GArray *last_of, guint position)
 {
   PodEmitter *emitter = chunk->emitter;
-  const PodJob *job = emitter->job;
-  const double bytes = unit->gathered_params * pod_dtype_bytes (job->gather_dtype);
-  g_autofree char *name = NULL;
+  const int64_t wait_for = (int64_t) position - 1 - emitter->job->prefetch;
   uint32_t op;
-  int64_t wait_for;
 
-  if (emitter->fsdp_comm == POD_NO_COMM || bytes == 0)
+  if (comm == POD_NO_COMM || bytes == 0)
     return POD_NO_OP;
-  name = unit->layer >= 0 ? g_strdup_printf ("L%d weights all-gather", unit->layer)
-                          : g_strdup_printf ("%s weights all-gather", unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
-  op = pod_builder_collective (&emitter->builder, phase, unit->layer, name, POD_STREAM_GATHER, emitter->fsdp_comm, POD_ALL_GATHER, (uint64_t) bytes);
-  wait_for = (int64_t) position - 1 - job->prefetch;
+  op = pod_builder_collective (&emitter->builder, pass->phase, pass->unit->layer, name, POD_STREAM_GATHER, comm, POD_ALL_GATHER, (uint64_t) bytes);
   if (wait_for >= 0)
     pod_builder_depend (&emitter->builder, op, g_array_index (last_of, uint32_t, wait_for));
   else
@@ -56,13 +60,37 @@ gather_weights (PodChunk *chunk, const PodUnitPlan *unit, PodPhase phase, const 
   return op;
 }
 
+static double
+gathered_bytes (const PodEmitter *emitter, double params)
+{
+  return params * pod_dtype_bytes (emitter->job->gather_dtype);
+}
+
+/* The weights of a unit: those of its experts over the copies that share them. */
+static Weights
+gather_weights (PodChunk *chunk, const PodUnitPlan *unit, PodPhase phase, const GArray *last_of, guint position)
+{
+  PodEmitter *emitter = chunk->emitter;
+  const PodPass pass = { .unit = unit, .phase = phase };
+  g_autofree char *name = unit->layer >= 0 ? g_strdup_printf ("L%d weights all-gather", unit->layer)
+                                           : g_strdup_printf ("%s weights all-gather", unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
+  g_autofree char *expert_name = g_strdup_printf ("L%d expert weights all-gather", unit->layer);
+  Weights weights;
+
+  weights.dense = gather_over (chunk, name, emitter->fsdp_comm, gathered_bytes (emitter, unit->gathered_params), &pass, last_of, position);
+  weights.experts = gather_over (chunk, expert_name, emitter->experts.fsdp_comm, gathered_bytes (emitter, unit->expert_params), &pass, last_of, position);
+  return weights;
+}
+
 static void
 free_gathered (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass)
 {
   PodEmitter *emitter = chunk->emitter;
 
   if (pass->weights != POD_NO_OP)
-    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_gathered, unit->gathered_params * pod_dtype_bytes (emitter->job->gather_dtype));
+    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_gathered, gathered_bytes (emitter, unit->gathered_params));
+  if (pass->expert_weights != POD_NO_OP)
+    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_gathered, gathered_bytes (emitter, unit->expert_params));
 }
 
 /* What flows between layers. */
@@ -120,7 +148,7 @@ forward_ops (PodChunk *chunk)
   for (guint i = 0; i < chunk->units->len; i++)
     {
       const PodUnitPlan *unit = unit_at (chunk, i);
-      uint32_t weights = gather_weights (chunk, unit, POD_PHASE_FORWARD, last_of, i);
+      Weights weights = gather_weights (chunk, unit, POD_PHASE_FORWARD, last_of, i);
       PodPass pass = pass_new (chunk, i, POD_PHASE_FORWARD, value, weights);
       bool is_kept_whole = emitter->job->recompute != POD_RECOMPUTE_FULL || unit->kind != POD_UNIT_LAYER;
 
@@ -135,38 +163,46 @@ forward_ops (PodChunk *chunk)
   send (chunk, chunk->send_act, chunk->is_back ? POD_STREAM_SEND_ACT_BACK : POD_STREAM_SEND_ACT, POD_PHASE_FORWARD, "send activations", value, last_of_all (last_of));
 }
 
-/* The reduction of a unit's weight gradients over the data axes, as the shardings of its matmuls ask. */
+/* Weight gradients that are reduced together: a unit's, or those of its experts, each over its own ranks. */
+typedef struct
+{
+  const char *name;
+  double params;
+  uint32_t fsdp_comm; /* POD_NO_COMM where they are not scattered */
+  uint32_t dp_comm;
+  bool is_scattered;  /* over dp */
+  double fsdp;        /* degree */
+} Gradients;
+
+/* Their reduction over the data axes, as the shardings of the matmuls ask. */
 static void
-reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass, bool is_last)
+reduce_over (PodChunk *chunk, const Gradients *gradients, const PodPass *pass, bool is_last)
 {
   PodEmitter *emitter = chunk->emitter;
   PodBuilder *builder = &emitter->builder;
   const PodJob *job = emitter->job;
-  const double fsdp = job->layout.degree[POD_AXIS_FSDP];
-  const double bytes = unit->padded_params * pod_dtype_bytes (job->reduce_dtype);
+  const double bytes = gradients->params * pod_dtype_bytes (job->reduce_dtype);
   const bool every_microbatch = job->layout.zero_stage >= 2; /* gradients are kept sharded over dp */
-  g_autofree char *unit_name = unit->layer >= 0 ? g_strdup_printf ("L%d", unit->layer) : g_strdup (unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
   uint32_t after = pass->last_compute;
 
   if (bytes == 0 || after == POD_NO_OP)
     return;
-  if (pass->grad_scatter & emitter->fsdp_axes)
+  if (gradients->fsdp_comm != POD_NO_COMM)
     {
-      g_autofree char *name = g_strdup_printf ("%s gradients reduce-scatter", unit_name);
-      uint32_t op = pod_builder_collective (builder, POD_PHASE_BACKWARD, unit->layer, name, POD_STREAM_REDUCE, emitter->fsdp_comm, POD_REDUCE_SCATTER, (uint64_t) bytes);
+      g_autofree char *name = g_strdup_printf ("%s gradients reduce-scatter", gradients->name);
+      uint32_t op = pod_builder_collective (builder, POD_PHASE_BACKWARD, pass->unit->layer, name, POD_STREAM_REDUCE, gradients->fsdp_comm, POD_REDUCE_SCATTER, (uint64_t) bytes);
 
       pod_builder_depend (builder, op, after);
       pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, bytes);
       pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, bytes);
       after = op;
     }
-  if (emitter->dp_comm != POD_NO_COMM && (is_last || every_microbatch))
+  if (gradients->dp_comm != POD_NO_COMM && (is_last || every_microbatch))
     {
-      const bool is_scatter = pass->grad_scatter & POD_MASK (POD_AXIS_DP);
-      const bool is_kept_sharded = every_microbatch && !(pass->grad_scatter & emitter->fsdp_axes);
-      g_autofree char *name = g_strdup_printf ("%s gradients %s", unit_name, is_scatter ? "reduce-scatter over dp" : "all-reduce");
-      uint32_t op = pod_builder_collective (builder, POD_PHASE_BACKWARD, unit->layer, name, POD_STREAM_REDUCE, emitter->dp_comm,
-                                            is_scatter ? POD_REDUCE_SCATTER : POD_ALL_REDUCE, (uint64_t) (bytes / fsdp));
+      const bool is_kept_sharded = every_microbatch && gradients->fsdp_comm == POD_NO_COMM;
+      g_autofree char *name = g_strdup_printf ("%s gradients %s", gradients->name, gradients->is_scattered ? "reduce-scatter over dp" : "all-reduce");
+      uint32_t op = pod_builder_collective (builder, POD_PHASE_BACKWARD, pass->unit->layer, name, POD_STREAM_REDUCE, gradients->dp_comm,
+                                            gradients->is_scattered ? POD_REDUCE_SCATTER : POD_ALL_REDUCE, (uint64_t) (bytes / gradients->fsdp));
 
       pod_builder_depend (builder, op, after);
       if (is_kept_sharded) /* ZeRO-2: whole only until they are scattered */
@@ -177,6 +213,29 @@ reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass,
     }
 }
 
+static void
+reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass, bool is_last)
+{
+  const PodEmitter *emitter = chunk->emitter;
+  g_autofree char *name = unit->layer >= 0 ? g_strdup_printf ("L%d", unit->layer) : g_strdup (unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
+  g_autofree char *expert_name = g_strdup_printf ("%s expert", name);
+  const Gradients dense = { .name = name,
+                            .params = unit->padded_params,
+                            .fsdp_comm = pass->grad_scatter & emitter->fsdp_axes ? emitter->fsdp_comm : POD_NO_COMM,
+                            .dp_comm = emitter->dp_comm,
+                            .is_scattered = (pass->grad_scatter & POD_MASK (POD_AXIS_DP)) != 0,
+                            .fsdp = emitter->job->layout.degree[POD_AXIS_FSDP] };
+  const Gradients experts = { .name = expert_name,
+                              .params = unit->expert_params,
+                              .fsdp_comm = emitter->experts.fsdp_comm,
+                              .dp_comm = emitter->experts.dp_comm,
+                              .is_scattered = emitter->job->layout.zero_stage >= 1,
+                              .fsdp = emitter->experts.fsdp };
+
+  reduce_over (chunk, &dense, pass, is_last);
+  reduce_over (chunk, &experts, pass, is_last);
+}
+
 /* Two-way schedules hold each part twice: the copies add up their gradients, after those of their own data ranks. */
 static void
 reduce_copies (PodChunk *chunk, const GArray *passes)
@@ -184,11 +243,12 @@ reduce_copies (PodChunk *chunk, const GArray *passes)
   PodEmitter *emitter = chunk->emitter;
   const PodLayout *layout = &emitter->job->layout;
   const double shards = layout->degree[POD_AXIS_FSDP] * (layout->zero_stage >= 1 ? (double) layout->degree[POD_AXIS_DP] : 1);
+  const double expert_shards = emitter->experts.fsdp * (layout->zero_stage >= 1 ? emitter->experts.dp : 1);
 
   for (guint i = 0; chunk->copy_comm != POD_NO_COMM && i < passes->len; i++)
     {
       const PodPass *pass = &g_array_index (passes, PodPass, i);
-      const double bytes = pass->unit->padded_params * pod_dtype_bytes (emitter->job->reduce_dtype) / shards;
+      const double bytes = (pass->unit->padded_params / shards + pass->unit->expert_params / expert_shards) * pod_dtype_bytes (emitter->job->reduce_dtype);
       uint32_t op;
 
       if (bytes == 0 || pass->last_compute == POD_NO_OP)
@@ -202,7 +262,7 @@ reduce_copies (PodChunk *chunk, const GArray *passes)
 /* Backward of one unit, after its forward once more where its activations were not kept. Of what was kept, the gradients of
  * weights may need some later (@part INPUT). */
 static void
-backward_unit (PodChunk *chunk, guint index, PodPart part, uint32_t value, uint32_t weights, PodPass *out)
+backward_unit (PodChunk *chunk, guint index, PodPart part, uint32_t value, Weights weights, PodPass *out)
 {
   PodEmitter *emitter = chunk->emitter;
   PodBuilder *builder = &emitter->builder;
@@ -249,7 +309,7 @@ backward_ops (PodChunk *chunk, PodPart part, bool is_last)
     {
       guint index = chunk->units->len - 1 - position;
       const PodUnitPlan *unit = unit_at (chunk, index);
-      uint32_t weights = unit->kind == POD_UNIT_EMBEDDING ? POD_NO_OP : gather_weights (chunk, unit, POD_PHASE_BACKWARD, last_of, position);
+      Weights weights = unit->kind == POD_UNIT_EMBEDDING ? no_weights : gather_weights (chunk, unit, POD_PHASE_BACKWARD, last_of, position);
       PodPass pass;
 
       backward_unit (chunk, index, part, value, weights, &pass);
@@ -281,7 +341,7 @@ weight_ops (PodChunk *chunk, bool is_last)
   for (guint index = chunk->units->len; index-- > 0;)
     {
       const PodUnitPlan *unit = unit_at (chunk, index);
-      PodPass pass = pass_new (chunk, index, POD_PHASE_BACKWARD, POD_NO_OP, POD_NO_OP);
+      PodPass pass = pass_new (chunk, index, POD_PHASE_BACKWARD, POD_NO_OP, no_weights);
 
       pass.part = POD_PART_WEIGHT;
       pod_pass_backward (&pass);
@@ -305,7 +365,7 @@ static int32_t
 count_tail_ops (PodChunk *chunk)
 {
   PodBuilder *builder = &chunk->emitter->builder;
-  PodPass pass = pass_new (chunk, chunk->units->len - 1, POD_PHASE_FORWARD, POD_NO_OP, POD_NO_OP);
+  PodPass pass = pass_new (chunk, chunk->units->len - 1, POD_PHASE_FORWARD, POD_NO_OP, no_weights);
   int32_t n = 0;
 
   pod_builder_open (builder, "tail");

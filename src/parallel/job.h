@@ -46,6 +46,11 @@ typedef struct
   unsigned prefetch;            /* FSDP gathers this many units ahead; 0 = not overlapped */
   bool is_tp_overlapped;        /* collective matmul: tp's gathers and reductions in pieces behind their matmuls */
   bool is_dp_overlapped;        /* gradient reductions behind backward compute */
+  double expert_load;           /* copies of tokens that the busiest rank's experts compute, over the mean; with a capacity factor
+                                   that factor, for all experts are filled up to it */
+  PodDtype dispatch_dtype;      /* of tokens on their way to the experts; they come back in dtype, in bf16 where that is narrower */
+  unsigned route_nodes;         /* a token's experts stand on at most so many nodes, each of which gets it once; 0: sent to each
+                                   expert by itself */
   bool is_causal;
   bool is_quantised;            /* dtype is that of matmuls' operands alone: activations stay bf16 and are cast */
   bool has_amax_pass;           /* quantised: a pass finds each tensor's scale before its cast */
@@ -69,6 +74,20 @@ PodDtype pod_job_activation_dtype (const PodJob *job);
 /* The vocabulary as it is computed with: padded to a multiple of 128 x tp (Megatron's rule), 0 for a model without one. */
 uint64_t pod_job_padded_vocab (const PodJob *job);
 uint64_t pod_job_n_microbatches (const PodJob *job);
+
+/* The experts of one layer as a rank sees them, for a model that has some. */
+typedef struct
+{
+  uint64_t n_local;          /* experts of a rank */
+  uint64_t n_copies;         /* of each expert: the expert-data-parallel degree */
+  uint64_t n_shards;         /* ranks of these over which weights are sharded */
+  double tokens_per_expert;  /* of a microbatch, on the busiest rank */
+  double dispatch_bytes;     /* sent by a rank for one microbatch, to its own experts included; without node-limited routing */
+  double combine_bytes;
+  double expert_params;      /* on a rank, before they are sharded */
+} PodMoeFacts;
+
+void pod_job_moe_facts (const PodJob *job, PodMoeFacts *out);
 
 /* Per rank and step: what each axis moves, for ranking placements. */
 void pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *out);

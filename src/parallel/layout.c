@@ -6,12 +6,9 @@
 #include "base/error.h"
 #include "base/units.h"
 
-static const char *const axis_names[POD_N_AXES] = {
-  [POD_AXIS_DP] = "dp", [POD_AXIS_FSDP] = "fsdp", [POD_AXIS_TP] = "tp", [POD_AXIS_CP] = "cp", [POD_AXIS_PP] = "pp",
+static const char *const axis_names[POD_N_COMM_AXES] = {
+  [POD_AXIS_DP] = "dp", [POD_AXIS_FSDP] = "fsdp", [POD_AXIS_TP] = "tp", [POD_AXIS_CP] = "cp", [POD_AXIS_PP] = "pp", [POD_AXIS_EP] = "ep",
 };
-
-/* Degrees that the command line names and that this program does not model yet beyond 1. */
-static const char *const unsupported_axes[] = { "ep", "etp" };
 
 const char *
 pod_axis_name (PodAxis axis)
@@ -45,6 +42,44 @@ pod_layout_n_ranks (const PodLayout *layout)
   return (uint32_t) n;
 }
 
+uint32_t
+pod_layout_degree (const PodLayout *layout, PodAxis axis)
+{
+  return axis == POD_AXIS_EP ? layout->ep * layout->etp : layout->degree[axis];
+}
+
+uint32_t
+pod_layout_stage_size (const PodLayout *layout)
+{
+  return pod_layout_n_ranks (layout) / layout->degree[POD_AXIS_PP];
+}
+
+static uint32_t
+gcd (uint32_t a, uint32_t b)
+{
+  return b == 0 ? a : gcd (b, a % b);
+}
+
+/* fsdp shards experts as far as what ep x etp leaves of tp x cp x fsdp goes into their copies; without fsdp all are replicas. */
+void
+pod_layout_expert_grid (const PodLayout *layout, uint32_t out[POD_N_EXPERT_AXES])
+{
+  const uint32_t inner = pod_layout_stage_size (layout) / layout->degree[POD_AXIS_DP];
+  const uint32_t block = MAX (layout->ep * layout->etp, 1);
+  const uint32_t n_copies = MAX (pod_layout_stage_size (layout) / block, 1);
+
+  out[POD_EXPERT_ETP] = layout->etp;
+  out[POD_EXPERT_EP] = layout->ep;
+  out[POD_EXPERT_FSDP] = layout->degree[POD_AXIS_FSDP] > 1 ? gcd (n_copies, inner / gcd (inner, block)) : 1;
+  out[POD_EXPERT_DP] = n_copies / out[POD_EXPERT_FSDP];
+}
+
+uint64_t
+pod_layout_dense_ffn (const PodModel *model, const PodLayerKind *kind)
+{
+  return kind->ffn + (kind->is_moe ? model->shared_ffn : 0);
+}
+
 char *
 pod_layout_to_text (const PodLayout *layout)
 {
@@ -57,25 +92,30 @@ pod_layout_to_text (const PodLayout *layout)
     g_string_append_printf (text, " vpp=%u", layout->vpp);
   if (text->len == 0)
     g_string_append (text, "dp=1");
+  if (layout->ep > 1)
+    g_string_append_printf (text, " ep=%u", layout->ep);
+  if (layout->etp > 1)
+    g_string_append_printf (text, " etp=%u", layout->etp);
   return g_string_free (text, FALSE);
 }
 
-static bool
-is_unsupported (const char *name)
+/* A degree that is no factor of the devices, by its name. */
+static uint32_t *
+other_degree (PodLayout *layout, const char *name)
 {
-  for (unsigned i = 0; i < G_N_ELEMENTS (unsupported_axes); i++)
-    if (strcmp (name, unsupported_axes[i]) == 0)
-      return true;
-  return false;
+  if (strcmp (name, "vpp") == 0)
+    return &layout->vpp;
+  if (strcmp (name, "ep") == 0)
+    return &layout->ep;
+  return strcmp (name, "etp") == 0 ? &layout->etp : NULL;
 }
 
 bool
 pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError **error)
 {
   g_auto (GStrv) words = g_strsplit_set (text, " \t\n", -1);
-  PodLayout layout = { .is_sequence_parallel = true, .vpp = 1 };
+  PodLayout layout = { .is_sequence_parallel = true };
   bool is_given[POD_N_AXES] = { false };
-  bool is_vpp_given = false;
   int auto_axis = -1;
 
   for (unsigned a = 0; a < POD_N_AXES; a++)
@@ -85,7 +125,7 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
       g_auto (GStrv) pair = NULL;
       uint64_t degree;
       PodAxis axis = POD_AXIS_DP;
-      bool is_vpp;
+      uint32_t *other;
 
       if (words[i][0] == '\0')
         continue;
@@ -95,24 +135,19 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
           g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: '%s' is not AXIS=DEGREE, as in \"fsdp=64 tp=8\"", words[i]);
           return false;
         }
-      is_vpp = strcmp (pair[0], "vpp") == 0;
-      if (!is_vpp && !pod_axis_parse (pair[0], &axis) && !is_unsupported (pair[0]))
+      other = other_degree (&layout, pair[0]);
+      if (other == NULL && !pod_axis_parse (pair[0], &axis))
         {
           g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: unknown axis '%s'; known are dp, fsdp, tp, cp, pp, ep, etp, vpp", pair[0]);
           return false;
         }
-      if (!is_unsupported (pair[0]))
+      if (other != NULL ? *other != 0 : is_given[axis])
         {
-          bool *seen = is_vpp ? &is_vpp_given : &is_given[axis];
-
-          if (*seen)
-            {
-              g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: %s stands twice", pair[0]);
-              return false;
-            }
-          *seen = true;
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: %s stands twice", pair[0]);
+          return false;
         }
-      if (strcmp (pair[1], "auto") == 0 && !is_vpp && !is_unsupported (pair[0]))
+      is_given[axis] |= other == NULL;
+      if (strcmp (pair[1], "auto") == 0 && other == NULL)
         {
           if (auto_axis >= 0)
             {
@@ -132,18 +167,11 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
           g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: %s=%s must be at least 1 and below 2^32", pair[0], pair[1]);
           return false;
         }
-      if (is_unsupported (pair[0]))
-        {
-          if (degree == 1)
-            continue;
-          g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--layout: %s=%s: only %s=1 is modelled", pair[0], pair[1], pair[0]);
-          return false;
-        }
-      if (is_vpp)
-        layout.vpp = (uint32_t) degree;
-      else
-        layout.degree[axis] = (uint32_t) degree;
+      *(other != NULL ? other : &layout.degree[axis]) = (uint32_t) degree;
     }
+  layout.vpp = MAX (layout.vpp, 1);
+  layout.ep = MAX (layout.ep, 1);
+  layout.etp = MAX (layout.etp, 1);
   if (layout.degree[POD_AXIS_CP] > 1)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--layout: cp=%u: only cp=1 is modelled", layout.degree[POD_AXIS_CP]);
@@ -197,6 +225,52 @@ refuse (GError **error, const char *option, const char *what, uint64_t value, co
 }
 
 static bool
+has_experts (const PodModel *model)
+{
+  for (unsigned i = 0; i < model->n_kinds; i++)
+    if (model->kinds[i].is_moe)
+      return true;
+  return false;
+}
+
+/* The experts' grid: what it divides, and what it needs of the rest of the layout. */
+static bool
+check_experts (const PodLayout *layout, const PodModel *model, GPtrArray *notes, GError **error)
+{
+  const uint64_t block = (uint64_t) layout->ep * layout->etp;
+  uint32_t grid[POD_N_EXPERT_AXES];
+
+  if (!has_experts (model))
+    {
+      if (block == 1)
+        return true;
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: ep=%u etp=%u: %s has no experts", layout->ep, layout->etp, model->name);
+      return false;
+    }
+  if (model->n_experts % layout->ep != 0)
+    return refuse (error, "layout", "expert count", model->n_experts, "ep", layout->ep);
+  if (model->moe_ffn % layout->etp != 0)
+    return refuse (error, "layout", "width of an expert", model->moe_ffn, "etp", layout->etp);
+  if (pod_layout_stage_size (layout) % block != 0)
+    return refuse (error, "layout", "devices of a stage (tp x cp x dp x fsdp)", pod_layout_stage_size (layout), "ep x etp", block);
+  if (layout->degree[POD_AXIS_TP] > 1 && !layout->is_sequence_parallel)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--no-sequence-parallel: with tp=%u all tensor ranks would route the same tokens to the experts of %s",
+                   layout->degree[POD_AXIS_TP], model->name);
+      return false;
+    }
+  if (model->is_parallel_block)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--model: %s: experts beside attention in a parallel block are not modelled", model->name);
+      return false;
+    }
+  pod_layout_expert_grid (layout, grid);
+  g_ptr_array_add (notes, g_strdup_printf ("experts: %" G_GUINT64_FORMAT " of a layer on ep=%u, %" G_GUINT64_FORMAT " a rank, etp=%u; %u copies of each, sharded over %u of them", model->n_experts,
+                                           layout->ep, model->n_experts / layout->ep, layout->etp, grid[POD_EXPERT_FSDP] * grid[POD_EXPERT_DP], grid[POD_EXPERT_FSDP]));
+  return true;
+}
+
+static bool
 check_model (const PodLayout *layout, const PodModel *model, const PodBatch *batch, GPtrArray *notes, GError **error)
 {
   const uint64_t tp = layout->degree[POD_AXIS_TP];
@@ -205,12 +279,6 @@ check_model (const PodLayout *layout, const PodModel *model, const PodBatch *bat
     {
       const PodLayerKind *kind = &model->kinds[i];
 
-      if (kind->is_moe)
-        {
-          g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-                       "--model: %s has mixture-of-experts layers, whose training step is not modelled: choose a dense model", model->name);
-          return false;
-        }
       if (model->attention == POD_ATTENTION_GQA && kind->heads % tp != 0)
         return refuse (error, "layout", "query head count", kind->heads, "tp", tp);
       if (model->attention == POD_ATTENTION_GQA && kind->kv_heads % tp != 0)
@@ -221,8 +289,8 @@ check_model (const PodLayout *layout, const PodModel *model, const PodBatch *bat
             g_ptr_array_add (notes, g_strdup_printf ("tp=%u is larger than the %u KV heads: each is replicated on %u tensor ranks", (unsigned) tp,
                                                      (unsigned) kind->kv_heads, (unsigned) (tp / kind->kv_heads)));
         }
-      if (kind->ffn % tp != 0)
-        return refuse (error, "layout", "FFN width", kind->ffn, "tp", tp);
+      if (pod_layout_dense_ffn (model, kind) % tp != 0)
+        return refuse (error, "layout", "FFN width", pod_layout_dense_ffn (model, kind), "tp", tp);
     }
   if (layout->is_sequence_parallel && tp > 1 && batch->seq_len % tp != 0)
     return refuse (error, "layout", "sequence length", batch->seq_len, "tp", tp);
@@ -390,5 +458,5 @@ pod_layout_check (const PodLayout *layout, const PodModel *model, const PodBatch
     }
   if (used < n_devices)
     g_ptr_array_add (notes, g_strdup_printf ("%u of %u devices idle, counted in MFU and cost", n_devices - used, n_devices));
-  return check_model (layout, model, batch, notes, error) && check_batch (layout, batch, error);
+  return check_model (layout, model, batch, notes, error) && check_experts (layout, model, notes, error) && check_batch (layout, batch, error);
 }

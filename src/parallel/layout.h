@@ -16,7 +16,9 @@ typedef enum
   POD_AXIS_TP,   /* heads, FFN width, vocabulary; tokens between blocks with sequence parallelism */
   POD_AXIS_CP,   /* sequence */
   POD_AXIS_PP,   /* layers */
-  POD_N_AXES
+  POD_N_AXES,    /* whose degrees multiply to the devices */
+  POD_AXIS_EP = POD_N_AXES, /* experts, on a grid of their own over the devices of a stage: communication is told by it */
+  POD_N_COMM_AXES
 } PodAxis;
 
 #define POD_MASK(axis) (1U << (axis))
@@ -25,19 +27,40 @@ typedef struct
 {
   uint32_t degree[POD_N_AXES]; /* >= 1 */
   uint32_t vpp;                /* virtual stages of a stage, >= 1 */
+  uint32_t ep;                 /* >= 1: ways that the experts of a layer are dealt out; no factor of the devices */
+  uint32_t etp;                /* >= 1: ways that each expert's width is cut */
   unsigned zero_stage;         /* what dp shards: 0, 1, 2 */
   bool is_sequence_parallel;   /* tp shards tokens outside the tp matmuls */
 } PodLayout;
 
+/* The grid of the experts over the devices of a stage: tp x cp x fsdp x dp = etp x ep x copies. The copies of an expert are
+ * sharded as far as fsdp does it; those beyond are replicas, as over dp. */
+typedef enum
+{
+  POD_EXPERT_ETP,
+  POD_EXPERT_EP,
+  POD_EXPERT_FSDP,
+  POD_EXPERT_DP,
+  POD_N_EXPERT_AXES
+} PodExpertAxis;
+
 const char *pod_axis_name (PodAxis axis); /* "dp" */
-bool pod_axis_parse (const char *text, PodAxis *out);
+bool pod_axis_parse (const char *text, PodAxis *out); /* not ep */
 
 /* Reads "dp=2 fsdp=64 tp=8"; one degree may be "auto": what is left of @n_devices. Error INVALID names the word;
- * INFEASIBLE when auto does not divide. ep, etp and vpp other than 1: UNSUPPORTED. */
+ * INFEASIBLE when auto does not divide. */
 bool pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError **error);
 /* "fsdp=1024 tp=4": degrees other than 1 in the order of the enum; "single" when all are 1. Returns: (transfer full) */
 char *pod_layout_to_text (const PodLayout *layout);
 uint32_t pod_layout_n_ranks (const PodLayout *layout);
+/* Of any axis; ep x etp for ep. */
+uint32_t pod_layout_degree (const PodLayout *layout, PodAxis axis);
+/* Devices of a stage: tp x cp x fsdp x dp. */
+uint32_t pod_layout_stage_size (const PodLayout *layout);
+/* ep x etp must divide a stage. */
+void pod_layout_expert_grid (const PodLayout *layout, uint32_t out[POD_N_EXPERT_AXES]);
+/* Width of a layer's FFN that every token passes: dense ones and shared experts. */
+uint64_t pod_layout_dense_ffn (const PodModel *model, const PodLayerKind *kind);
 
 /* What a layout is applied to. */
 typedef struct
@@ -55,7 +78,7 @@ typedef struct
 #define POD_MAX_SLOTS       4000000U /* microbatches of all stages: so long a step takes hours to simulate */
 
 /* Everything that must divide, each refusal with the three numbers and the nearest legal choice (POD_ERROR_INFEASIBLE):
- * devices, heads, KV heads (replicated with a note when tp is a multiple of them), FFN, sequence, batch. LIMIT beyond
+ * devices, heads, KV heads (replicated with a note when tp is a multiple of them), FFN, experts, sequence, batch. LIMIT beyond
  * the two limits above. @notes (element-type utf8): what was decided. */
 bool pod_layout_check (const PodLayout *layout, const PodModel *model, const PodBatch *batch, uint32_t n_devices, bool allow_idle,
                        GPtrArray *notes, GError **error);

@@ -43,8 +43,8 @@ derive (const PodSharding *lhs, const PodSharding *rhs, const PodSharding *out)
   return result;
 }
 
-static uint32_t
-emit_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel)
+uint32_t
+pod_pass_weight_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel)
 {
   PodBuilder *builder = &pass->emitter->builder;
   g_autofree char *full = pass->unit->layer >= 0 ? g_strdup_printf ("L%d %s", pass->unit->layer, name) : g_strdup (name);
@@ -60,7 +60,7 @@ emit_compute (PodPass *pass, const char *name, const char *detail, const PodKern
 uint32_t
 pod_pass_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel)
 {
-  return pass->part == POD_PART_WEIGHT ? pass->value : emit_compute (pass, name, detail, kernel);
+  return pass->part == POD_PART_WEIGHT ? pass->value : pod_pass_weight_compute (pass, name, detail, kernel);
 }
 
 uint32_t
@@ -94,7 +94,7 @@ matmul (PodPass *pass, const char *name, double m, uint64_t n, uint64_t k, PodDt
   g_autofree char *detail = g_strdup_printf ("matmul [%.0f, %" G_GUINT64_FORMAT "] x [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] %s", m, k, k, n,
                                              pod_dtype_name (dtype));
 
-  return emit_compute (pass, name, detail, &kernel);
+  return pod_pass_weight_compute (pass, name, detail, &kernel);
 }
 
 static uint32_t

@@ -5,9 +5,6 @@
 #include "base/error.h"
 #include "parallel/placement-private.h"
 
-/* Which axis is innermost in the numbering of ranks (not in the placement). */
-static const PodAxis numbering[POD_N_AXES] = { POD_AXIS_TP, POD_AXIS_CP, POD_AXIS_FSDP, POD_AXIS_DP, POD_AXIS_PP };
-
 static void
 number_ranks (PodMesh *mesh)
 {
@@ -15,8 +12,27 @@ number_ranks (PodMesh *mesh)
 
   for (unsigned i = 0; i < POD_N_AXES; i++)
     {
-      mesh->stride[numbering[i]] = stride;
-      stride *= mesh->layout.degree[numbering[i]];
+      mesh->stride[pod_rank_numbering[i]] = stride;
+      stride *= mesh->layout.degree[pod_rank_numbering[i]];
+    }
+}
+
+/* Strides of the experts' grid in the ranks of a stage, which are the fastest part of a rank's number. */
+static void
+number_experts (PodMesh *mesh, PodEpPlace ep)
+{
+  static const PodExpertAxis orders[][POD_N_EXPERT_AXES] = {
+    [POD_EP_INSIDE] = { POD_EXPERT_ETP, POD_EXPERT_EP, POD_EXPERT_FSDP, POD_EXPERT_DP },
+    [POD_EP_BETWEEN] = { POD_EXPERT_ETP, POD_EXPERT_FSDP, POD_EXPERT_EP, POD_EXPERT_DP },
+    [POD_EP_OUTSIDE] = { POD_EXPERT_ETP, POD_EXPERT_FSDP, POD_EXPERT_DP, POD_EXPERT_EP },
+  };
+  uint32_t stride = 1;
+
+  pod_layout_expert_grid (&mesh->layout, mesh->expert_degree);
+  for (unsigned i = 0; i < POD_N_EXPERT_AXES; i++)
+    {
+      mesh->expert_stride[orders[ep][i]] = stride;
+      stride *= mesh->expert_degree[orders[ep][i]];
     }
 }
 
@@ -89,21 +105,24 @@ pod_mesh_new (const PodTopology *topology, const PodLayout *layout, const char *
                       : !pod_placement_choose (topology, layout, traffic, mesh->placement, error))
         return NULL;
       fill_devices_torus (mesh);
+      number_experts (mesh, POD_EP_INSIDE);
       mesh->text = pod_placement_to_text (topology, mesh->placement);
     }
   else
     {
       PodAxis axes[POD_N_AXES];
+      PodEpPlace ep;
 
       if (map != NULL)
         {
           g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--map is for tori; on this machine say --order tp,cp,fsdp,dp,pp");
           return NULL;
         }
-      if (!pod_order_parse (order, axes, error))
+      if (!pod_order_parse (order, axes, &ep, error))
         return NULL;
       fill_devices_order (mesh, axes);
-      mesh->text = pod_order_to_text (axes);
+      number_experts (mesh, ep);
+      mesh->text = pod_order_to_text (axes, layout->ep > 1 ? &ep : NULL);
     }
   return g_steal_pointer (&mesh);
 }
@@ -160,10 +179,10 @@ pod_mesh_communicator (const PodMesh *mesh, unsigned mask, PodAxis axis, const c
           uint32_t left = i;
 
           for (unsigned k = 0; k < POD_N_AXES; k++)
-            if (mask & POD_MASK (numbering[k]))
+            if (mask & POD_MASK (pod_rank_numbering[k]))
               {
-                member += left % mesh->layout.degree[numbering[k]] * mesh->stride[numbering[k]];
-                left /= mesh->layout.degree[numbering[k]];
+                member += left % mesh->layout.degree[pod_rank_numbering[k]] * mesh->stride[pod_rank_numbering[k]];
+                left /= mesh->layout.degree[pod_rank_numbering[k]];
               }
           comm->members[(size_t) n_groups * group_size + i] = member;
           comm->devices[(size_t) n_groups * group_size + i] = mesh->device_of_rank[member];
@@ -172,11 +191,116 @@ pod_mesh_communicator (const PodMesh *mesh, unsigned mask, PodAxis axis, const c
       n_groups++;
     }
   for (unsigned k = 0; k < POD_N_AXES; k++)
-    if (mask & POD_MASK (numbering[k]))
-      for (unsigned f = 0; f < mesh->placement[numbering[k]].n_factors; f++)
+    if (mask & POD_MASK (pod_rank_numbering[k]))
+      for (unsigned f = 0; f < mesh->placement[pod_rank_numbering[k]].n_factors; f++)
         if (comm->n_factors < POD_MAX_FACTORS)
-          comm->factors[comm->n_factors++] = mesh->placement[numbering[k]].factors[f];
+          comm->factors[comm->n_factors++] = mesh->placement[pod_rank_numbering[k]].factors[f];
   return comm;
+}
+
+PodCommunicator *
+pod_mesh_expert_communicator (const PodMesh *mesh, PodExpertAxis expert_axis, PodAxis axis, const char *name)
+{
+  const uint32_t size = mesh->expert_degree[expert_axis];
+  const uint32_t stride = mesh->expert_stride[expert_axis];
+  PodCommunicator *comm = communicator_new (mesh, name, axis, mesh->n_ranks / size, size);
+  uint32_t n_groups = 0;
+
+  for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
+    {
+      if (rank / stride % size != 0)
+        continue;
+      for (uint32_t i = 0; i < size; i++)
+        {
+          comm->members[(size_t) n_groups * size + i] = rank + i * stride;
+          comm->devices[(size_t) n_groups * size + i] = mesh->device_of_rank[rank + i * stride];
+          comm->group_of_rank[rank + i * stride] = n_groups;
+        }
+      n_groups++;
+    }
+  comm->n_factors = pod_placement_factors (mesh->placement, stride, size, comm->factors);
+  return comm;
+}
+
+static uint32_t
+node_of (const PodMesh *mesh, uint32_t rank)
+{
+  return pod_topology_node_of (mesh->topology, mesh->device_of_rank[rank]);
+}
+
+/* Members of a group on the node of its first one. */
+static uint32_t
+count_on_first_node (const PodMesh *mesh, const PodCommunicator *comm, uint32_t group)
+{
+  const uint32_t *members = comm->members + (size_t) group * comm->group_size;
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < comm->group_size; i++)
+    n += node_of (mesh, members[i]) == node_of (mesh, members[0]);
+  return n;
+}
+
+/* Sorts the members of @group by node, in order of each node's first, @n_inside to a node: @sorted[node * n_inside + place].
+ * False when they are not so many. O(members x nodes). */
+static bool
+sort_by_node (const PodMesh *mesh, const PodCommunicator *comm, uint32_t group, uint32_t n_inside, uint32_t *sorted)
+{
+  const uint32_t *members = comm->members + (size_t) group * comm->group_size;
+  const uint32_t n_nodes = comm->group_size / n_inside;
+  g_autofree uint32_t *n_of = g_new0 (uint32_t, n_nodes);
+  uint32_t n_known = 0;
+
+  for (uint32_t i = 0; i < comm->group_size; i++)
+    {
+      uint32_t node = 0;
+
+      while (node < n_known && node_of (mesh, sorted[(size_t) node * n_inside]) != node_of (mesh, members[i]))
+        node++;
+      if (node == n_nodes || n_of[node] == n_inside)
+        return false;
+      n_known = MAX (n_known, node + 1);
+      sorted[(size_t) node * n_inside + n_of[node]++] = members[i];
+    }
+  return true;
+}
+
+static void
+set_member (const PodMesh *mesh, PodCommunicator *comm, uint32_t group, uint32_t index, uint32_t rank)
+{
+  comm->members[(size_t) group * comm->group_size + index] = rank;
+  comm->devices[(size_t) group * comm->group_size + index] = mesh->device_of_rank[rank];
+  comm->group_of_rank[rank] = group;
+}
+
+bool
+pod_mesh_split_by_node (const PodMesh *mesh, const PodCommunicator *whole, PodCommunicator **out_inside, PodCommunicator **out_across)
+{
+  const uint32_t n_inside = count_on_first_node (mesh, whole, 0);
+  const uint32_t n_nodes = whole->group_size / n_inside;
+  g_autofree uint32_t *sorted = g_new (uint32_t, whole->group_size);
+  g_autofree char *inside_name = g_strdup_printf ("%s in node", whole->name);
+  g_autofree char *across_name = g_strdup_printf ("%s across nodes", whole->name);
+
+  *out_inside = *out_across = NULL;
+  if (whole->group_size % n_inside != 0)
+    return false;
+  *out_inside = communicator_new (mesh, inside_name, whole->axis, whole->n_groups * n_nodes, n_inside);
+  *out_across = communicator_new (mesh, across_name, whole->axis, whole->n_groups * n_inside, n_nodes);
+  for (uint32_t g = 0; g < whole->n_groups; g++)
+    {
+      if (!sort_by_node (mesh, whole, g, n_inside, sorted))
+        {
+          g_clear_pointer (out_inside, pod_communicator_free);
+          g_clear_pointer (out_across, pod_communicator_free);
+          return false;
+        }
+      for (uint32_t i = 0; i < whole->group_size; i++)
+        {
+          set_member (mesh, *out_inside, g * n_nodes + i / n_inside, i % n_inside, sorted[i]);
+          set_member (mesh, *out_across, g * n_inside + i % n_inside, i / n_inside, sorted[i]);
+        }
+    }
+  return true;
 }
 
 PodCommunicator *

@@ -20,6 +20,8 @@ typedef struct
   uint32_t stride[POD_N_AXES]; /* rank = sum of coordinate x stride */
   uint32_t *device_of_rank;    /* n_ranks */
   PodAxisPlacement placement[POD_N_AXES];
+  uint32_t expert_degree[POD_N_EXPERT_AXES];
+  uint32_t expert_stride[POD_N_EXPERT_AXES]; /* the grid of the experts, over the same ranks of a stage: etp fastest */
   char *text;                  /* as --map or --order would say it */
 } PodMesh;
 
@@ -27,10 +29,19 @@ typedef struct
 typedef struct
 {
   double axis_bytes[POD_N_AXES];
+  double ep_bytes; /* sent by all-to-all over ep */
   double compute_s;
 } PodTraffic;
 
-/* Places a layout. @map ("tp=x:4 fsdp=x:4,y,z"; tori) or @order ("tp,cp,fsdp,dp,pp"; switched machines), both (nullable):
+/* Where ep stands among the axes of --order: inside fsdp and dp unless it is named behind one of them. */
+typedef enum
+{
+  POD_EP_INSIDE,
+  POD_EP_BETWEEN, /* fsdp,ep,dp */
+  POD_EP_OUTSIDE,
+} PodEpPlace;
+
+/* Places a layout. @map ("tp=x:4 fsdp=x:4,y,z"; tori) or @order ("tp,cp,ep,fsdp,dp,pp"; switched machines), both (nullable):
  * then the placement with the least predicted communication is taken. Errors name the axis, the degree and what the
  * machine has. Returns: (transfer full) */
 PodMesh *pod_mesh_new (const PodTopology *topology, const PodLayout *layout, const char *map, const char *order,
@@ -56,8 +67,14 @@ typedef struct
 
 /* All ranks that differ only in the axes of @mask. Returns: (transfer full). O(ranks). */
 PodCommunicator *pod_mesh_communicator (const PodMesh *mesh, unsigned mask, PodAxis axis, const char *name);
+/* All ranks that differ only in @expert_axis of the experts' grid. Returns: (transfer full). O(ranks). */
+PodCommunicator *pod_mesh_expert_communicator (const PodMesh *mesh, PodExpertAxis expert_axis, PodAxis axis, const char *name);
+/* Cuts each group of @whole by node: into the members of one node, and into those at the same place of all its nodes. Returns
+ * false when its nodes do not have as many members each. O(ranks). */
+bool pod_mesh_split_by_node (const PodMesh *mesh, const PodCommunicator *whole, PodCommunicator **out_inside, PodCommunicator **out_across);
 /* Pairs (rank of stage @from, its peer of stage @to). Returns: (transfer full). O(ranks). */
 PodCommunicator *pod_mesh_edge (const PodMesh *mesh, uint32_t from_stage, uint32_t to_stage);
 void pod_communicator_free (PodCommunicator *communicator);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodCommunicator, pod_communicator_free)
 /* Group @index as the collectives take it (borrowed pointers). */
 void pod_communicator_group (const PodCommunicator *communicator, uint32_t index, PodGroup *out);

@@ -62,7 +62,7 @@ pod_optimizer_clip (PodEmitter *emitter, double local_grads, uint32_t after)
   pod_builder_depend_before (&emitter->builder, norm, POD_STREAM_REDUCE, 0);
   norm = sum_over (emitter, emitter->tp_comm, norm);
   norm = sum_over (emitter, emitter->fsdp_comm, norm);
-  if (job->layout.zero_stage >= 1) /* dp ranks hold different gradients */
+  if (job->layout.zero_stage >= 1 || job->layout.ep * job->layout.etp > 1) /* dp ranks hold different gradients */
     norm = sum_over (emitter, emitter->dp_comm, norm);
   return sum_over (emitter, emitter->norm_comm, norm);
 }
@@ -95,6 +95,31 @@ orthogonalise (PodEmitter *emitter, double matrix_params, uint32_t after)
   return after;
 }
 
+/* The same of experts, which are whole but for etp: products along the short side of hidden x width. */
+static uint32_t
+orthogonalise_experts (PodEmitter *emitter, double params, uint32_t after)
+{
+  const PodModel *model = emitter->job->model;
+  const uint64_t small = MIN (model->hidden, model->moe_ffn);
+  const uint64_t large = MAX (model->hidden, model->moe_ffn);
+  const uint64_t batch = (uint64_t) ceil (params / ((double) small * (double) large)) * N_ORTHOGONALISATIONS;
+  const PodKernel kernels[] = {
+    pod_kernel_matmul (batch, small, small, large, POD_DTYPE_BF16, 2, 2, 2),
+    pod_kernel_matmul (batch, small, small, small, POD_DTYPE_BF16, 2, 2, 2),
+    pod_kernel_matmul (batch, small, large, small, POD_DTYPE_BF16, 2, 2, 2),
+  };
+
+  for (unsigned i = 0; params > 0 && i < G_N_ELEMENTS (kernels); i++)
+    {
+      uint32_t op = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "Newton-Schulz of experts", NULL, &kernels[i]);
+
+      pod_builder_depend (&emitter->builder, op, after);
+      pod_builder_depend_before (&emitter->builder, op, POD_STREAM_REDUCE, 0);
+      after = op;
+    }
+  return after;
+}
+
 /* Every state is read and written once, gradients read, weights written; quantised weights are cast anew. */
 static PodKernel
 update_kernel (const PodJob *job, double params, double matrix_params)
@@ -109,14 +134,14 @@ update_kernel (const PodJob *job, double params, double matrix_params)
 }
 
 uint32_t
-pod_optimizer_update (PodEmitter *emitter, double params, double matrix_params, uint32_t after)
+pod_optimizer_update (PodEmitter *emitter, const PodUpdate *what, uint32_t after)
 {
   const PodJob *job = emitter->job;
-  PodKernel kernel = update_kernel (job, params, matrix_params);
+  PodKernel kernel = update_kernel (job, what->params + what->experts, what->matrices + what->experts);
   uint32_t op;
 
   if (job->optimizer == POD_OPTIMIZER_MUON)
-    after = orthogonalise (emitter, matrix_params, after);
+    after = orthogonalise_experts (emitter, what->experts, orthogonalise (emitter, what->matrices, after));
   op = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "optimizer", NULL, &kernel);
   pod_builder_depend (&emitter->builder, op, after);
   return op;

@@ -9,6 +9,35 @@
 
 static const char *const dim_names[N_DIMS] = { "x", "y", "z", "dcn", "core" };
 
+const PodAxis pod_rank_numbering[POD_N_AXES] = { POD_AXIS_TP, POD_AXIS_CP, POD_AXIS_FSDP, POD_AXIS_DP, POD_AXIS_PP };
+
+unsigned
+pod_placement_factors (const PodAxisPlacement placement[POD_N_AXES], uint32_t stride, uint32_t size, PodGroupFactor out[POD_MAX_FACTORS])
+{
+  unsigned n = 0;
+
+  for (unsigned k = 0; k < POD_N_AXES; k++)
+    for (unsigned f = 0; f < placement[pod_rank_numbering[k]].n_factors && size > 1; f++)
+      {
+        PodGroupFactor factor = placement[pod_rank_numbering[k]].factors[f];
+        const uint32_t skipped = MIN (stride, factor.size);
+
+        if (stride % skipped != 0 || factor.size % skipped != 0)
+          return 0;
+        stride /= skipped;
+        factor.size /= skipped;
+        factor.stride *= skipped;
+        if (factor.size == 1)
+          continue;
+        if (stride > 1 || MAX (size, factor.size) % MIN (size, factor.size) != 0 || n == POD_MAX_FACTORS)
+          return 0;
+        factor.size = MIN (size, factor.size);
+        size /= factor.size;
+        out[n++] = factor;
+      }
+  return size > 1 ? 0 : n;
+}
+
 /* How long each physical axis is, and how much of it is taken (the next stride). */
 typedef struct
 {
@@ -189,12 +218,35 @@ gather_s_per_byte (const PodTopology *topology, const PodAxisPlacement *placemen
   return rate > 0 ? (n - 1) / n / rate : 0;
 }
 
+/* Seconds for each byte that a rank sends by all-to-all over the ranks of ep: the axis that is cut worst. Of n places on a line n/4
+ * of what one sends crosses the middle, on a ring half of that; lists without factors are as lines of all. */
+static double
+exchange_s_per_byte (const PodTopology *topology, const PodLayout *layout, const PodAxisPlacement placement[POD_N_AXES])
+{
+  const double link_rate = topology->chip->ici_bytes_per_s.nominal;
+  PodGroupFactor factors[POD_MAX_FACTORS];
+  const unsigned n = pod_placement_factors (placement, layout->etp, layout->ep, factors);
+  double worst = n == 0 && layout->ep > 1 ? layout->ep / 4.0 / link_rate : 0;
+
+  for (unsigned f = 0; f < n; f++)
+    {
+      const PodGroupFactor *factor = &factors[f];
+      bool is_ring = factor->dim < POD_DIM_DCN && factor->stride * factor->size == topology->extent[factor->dim] && topology->wraps[factor->dim];
+
+      if (factor->dim == POD_DIM_DCN)
+        return 1 / topology->chip->nic_bytes_per_s.nominal;
+      if (factor->dim < POD_DIM_DCN)
+        worst = MAX (worst, (double) factor->size * factor->stride / (is_ring ? 8 : 4) / link_rate);
+    }
+  return worst;
+}
+
 /* Predicted communication that shows: tensor and pipeline parallelism stand on the critical path, gradients and weights
  * hide behind compute as far as they can (and break ties). */
 static double
-predicted_s (const PodTopology *topology, const PodTraffic *traffic, const PodAxisPlacement placement[POD_N_AXES])
+predicted_s (const PodTopology *topology, const PodLayout *layout, const PodTraffic *traffic, const PodAxisPlacement placement[POD_N_AXES])
 {
-  double shown = 0;
+  double shown = traffic->ep_bytes > 0 ? traffic->ep_bytes * exchange_s_per_byte (topology, layout, placement) : 0;
   double hidden = 0;
 
   for (unsigned a = 0; a < POD_N_AXES; a++)
@@ -222,11 +274,55 @@ gcd (uint32_t a, uint32_t b)
   return a;
 }
 
+/* An axis of which a group of experts takes a part: that part is a block of its own, at most most[] of the first physical axes. */
+typedef struct
+{
+  PodAxis axis;
+  uint32_t degree; /* 1: none */
+  uint32_t most[2];
+} ExpertBlock;
+
+/* What a group of experts takes of the axis in which it ends. */
+static ExpertBlock
+find_expert_block (const PodLayout *layout)
+{
+  uint32_t rest = layout->ep * layout->etp;
+
+  for (unsigned k = 0; k < POD_N_AXES && rest > 1; k++)
+    {
+      const uint32_t degree = layout->degree[pod_rank_numbering[k]];
+
+      if (rest % degree == 0)
+        rest /= degree;
+      else
+        return (ExpertBlock){ .axis = pod_rank_numbering[k], .degree = degree % rest == 0 ? rest : 1 };
+    }
+  return (ExpertBlock){ .degree = 1 };
+}
+
+/* Takes @degree places for an axis of the physical axes in the given order, of the first two at most most[]. */
+static bool
+take_places (Space *space, PodAxisPlacement *placement, uint32_t degree, const unsigned dims[N_DIMS], const uint32_t most[2])
+{
+  for (unsigned d = 0; d < N_DIMS && degree > 1; d++)
+    {
+      uint32_t size = gcd (degree, space->extent[dims[d]] / space->taken[dims[d]]);
+
+      if (d < 2 && most[d] > 0)
+        size = gcd (size, most[d]);
+      if (size > 1 && placement->n_factors == POD_MAX_FACTORS)
+        return false;
+      add_factor (space, placement, dims[d], size);
+      degree /= size;
+    }
+  return degree == 1;
+}
+
 /* Axes from the innermost out take what they can of the physical axes in the given order; the innermost takes at most
  * @first of the first (a block rather than a line). */
 static bool
 fill_greedily (const PodTopology *topology, const PodLayout *layout, const PodAxis axes[], unsigned n_axes, const unsigned dims[N_DIMS],
-               uint32_t first, PodAxisPlacement out[POD_N_AXES])
+               uint32_t first, const ExpertBlock *block, PodAxisPlacement out[POD_N_AXES])
 {
   Space space;
 
@@ -234,18 +330,17 @@ fill_greedily (const PodTopology *topology, const PodLayout *layout, const PodAx
   space_init (&space, topology);
   for (unsigned i = 0; i < n_axes; i++)
     {
-      uint32_t left = layout->degree[axes[i]];
+      const uint32_t most[2] = { i == 0 ? first : 0, 0 };
+      uint32_t degree = layout->degree[axes[i]];
 
-      for (unsigned d = 0; d < N_DIMS && left > 1; d++)
+      if (block->degree > 1 && block->axis == axes[i])
         {
-          uint32_t size = gcd (left, space.extent[dims[d]] / space.taken[dims[d]]);
-
-          if (i == 0 && d == 0)
-            size = gcd (size, first);
-          add_factor (&space, &out[axes[i]], dims[d], size);
-          left /= size;
+          if (!take_places (&space, &out[axes[i]], block->degree, dims, block->most))
+            return false;
+          if (!take_places (&space, &out[axes[i]], degree / block->degree, dims, (const uint32_t[2]){ 0, 0 }))
+            return false;
         }
-      if (left > 1)
+      else if (!take_places (&space, &out[axes[i]], degree, dims, most))
         return false;
     }
   return true;
@@ -282,7 +377,7 @@ typedef struct
 
 /* Tries one order of axes on one order of physical axes, as lines and as blocks of the innermost. */
 static void
-try_order (Choice *choice, const PodAxis axes[], unsigned n_axes, const unsigned dims[N_DIMS])
+try_order (Choice *choice, const PodAxis axes[], unsigned n_axes, const unsigned dims[N_DIMS], const ExpertBlock *block)
 {
   const uint32_t degree = choice->layout->degree[axes[0]];
 
@@ -292,9 +387,9 @@ try_order (Choice *choice, const PodAxis axes[], unsigned n_axes, const unsigned
       double s;
 
       if (degree % first != 0 || (first != degree && degree > 64) /* blocks are for the few ranks of tp */
-          || !fill_greedily (choice->topology, choice->layout, axes, n_axes, dims, first, candidate))
+          || !fill_greedily (choice->topology, choice->layout, axes, n_axes, dims, first, block, candidate))
         continue;
-      s = predicted_s (choice->topology, choice->traffic, candidate);
+      s = predicted_s (choice->topology, choice->layout, choice->traffic, candidate);
       if (choice->best_s < 0 || s < choice->best_s * (1 - 1e-9))
         {
           choice->best_s = s;
@@ -303,19 +398,33 @@ try_order (Choice *choice, const PodAxis axes[], unsigned n_axes, const unsigned
     }
 }
 
+/* Tries the same with groups of experts as blocks of all shapes within two physical axes (the rest goes to the others). */
+static void
+try_blocks (Choice *choice, const PodAxis axes[], unsigned n_axes, const unsigned dims[N_DIMS])
+{
+  ExpertBlock block = find_expert_block (choice->layout);
+
+  if (choice->traffic->ep_bytes <= 0 || block.degree == 1)
+    return;
+  for (block.most[0] = block.degree; block.most[0] >= 1; block.most[0]--)
+    for (block.most[1] = block.degree / block.most[0]; block.most[1] >= 1; block.most[1]--)
+      if (block.degree % (block.most[0] * block.most[1]) == 0)
+        try_order (choice, axes, n_axes, dims, &block);
+}
+
 bool
 pod_placement_choose (const PodTopology *topology, const PodLayout *layout, const PodTraffic *traffic, PodAxisPlacement out[POD_N_AXES],
                       GError **error)
 {
-  static const PodAxis inner_first[POD_N_AXES] = { POD_AXIS_TP, POD_AXIS_CP, POD_AXIS_FSDP, POD_AXIS_DP, POD_AXIS_PP };
+  static const ExpertBlock no_block = { .degree = 1 };
   Choice choice = { .topology = topology, .layout = layout, .traffic = traffic, .best = out, .best_s = -1 };
   PodAxis used[POD_N_AXES];
   unsigned n_used = 0;
   unsigned axis_order[POD_N_AXES];
 
   for (unsigned i = 0; i < POD_N_AXES; i++)
-    if (layout->degree[inner_first[i]] > 1)
-      used[n_used++] = inner_first[i];
+    if (layout->degree[pod_rank_numbering[i]] > 1)
+      used[n_used++] = pod_rank_numbering[i];
   memset (out, 0, POD_N_AXES * sizeof *out);
   if (n_used == 0)
     return true;
@@ -329,7 +438,10 @@ pod_placement_choose (const PodTopology *topology, const PodLayout *layout, cons
       for (unsigned i = 0; i < n_used; i++)
         axes[i] = used[axis_order[i]];
       do
-        try_order (&choice, axes, n_used, dims);
+        {
+          try_order (&choice, axes, n_used, dims, &no_block);
+          try_blocks (&choice, axes, n_used, dims);
+        }
       while (next_permutation (dims, N_DIMS));
     }
   while (next_permutation (axis_order, n_used));
@@ -344,19 +456,23 @@ pod_placement_choose (const PodTopology *topology, const PodLayout *layout, cons
 }
 
 bool
-pod_order_parse (const char *order, PodAxis out[POD_N_AXES], GError **error)
+pod_order_parse (const char *order, PodAxis out[POD_N_AXES], PodEpPlace *out_ep, GError **error)
 {
   g_auto (GStrv) words = g_strsplit (order != NULL ? order : "tp,cp,fsdp,dp,pp", ",", -1);
   bool is_given[POD_N_AXES] = { false };
   unsigned n = 0;
 
+  *out_ep = POD_EP_INSIDE;
   for (unsigned i = 0; words[i] != NULL; i++)
     {
       const char *word = g_strstrip (words[i]);
       PodAxis axis;
 
       if (strcmp (word, "ep") == 0)
-        continue;
+        {
+          *out_ep = is_given[POD_AXIS_DP] ? POD_EP_OUTSIDE : is_given[POD_AXIS_FSDP] ? POD_EP_BETWEEN : POD_EP_INSIDE;
+          continue;
+        }
       if (!pod_axis_parse (word, &axis) || is_given[axis])
         {
           g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--order: '%s': name each of tp, cp, fsdp, ep, dp, pp at most once, innermost first", word);
@@ -382,11 +498,25 @@ pod_order_parse (const char *order, PodAxis out[POD_N_AXES], GError **error)
 }
 
 char *
-pod_order_to_text (const PodAxis order[POD_N_AXES])
+pod_order_to_text (const PodAxis order[POD_N_AXES], const PodEpPlace *ep)
 {
   GString *text = g_string_new (NULL);
+  bool is_told = ep == NULL;
+  unsigned n_behind = 0; /* of fsdp and dp */
 
   for (unsigned i = 0; i < POD_N_AXES; i++)
-    g_string_append_printf (text, "%s%s", i > 0 ? "," : "", pod_axis_name (order[i]));
+    {
+      const bool is_data = order[i] == POD_AXIS_FSDP || order[i] == POD_AXIS_DP;
+
+      if (!is_told && (is_data || order[i] == POD_AXIS_PP) && n_behind == *ep)
+        {
+          g_string_append (text, text->len > 0 ? ",ep" : "ep");
+          is_told = true;
+        }
+      n_behind += is_data;
+      g_string_append_printf (text, "%s%s", text->len > 0 ? "," : "", pod_axis_name (order[i]));
+    }
+  if (!is_told)
+    g_string_append (text, ",ep");
   return g_string_free (text, FALSE);
 }

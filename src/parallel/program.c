@@ -10,6 +10,8 @@ const char *const pod_stream_names[POD_N_STREAMS] = {
   [POD_STREAM_TP] = "tp",
   [POD_STREAM_GATHER] = "fsdp gather",
   [POD_STREAM_REDUCE] = "gradients",
+  [POD_STREAM_EP] = "ep",
+  [POD_STREAM_EP_NODE] = "ep in node",
   [POD_STREAM_SEND_ACT] = "pp send activations",
   [POD_STREAM_RECV_ACT] = "pp receive activations",
   [POD_STREAM_SEND_GRAD] = "pp send gradients",
@@ -254,7 +256,7 @@ pod_builder_free_buffer (PodBuilder *builder, uint32_t op, uint32_t label, doubl
 static bool
 is_yield (const PodOp *op)
 {
-  return op->kind == POD_OP_COLLECTIVE && op->stream == POD_STREAM_TP;
+  return op->kind == POD_OP_COLLECTIVE && (op->stream == POD_STREAM_TP || op->stream == POD_STREAM_EP || op->stream == POD_STREAM_EP_NODE);
 }
 
 /* Renumbers what was said of ops. */

@@ -12,6 +12,8 @@ typedef enum
   POD_STREAM_TP,       /* tensor-parallel collectives */
   POD_STREAM_GATHER,   /* FSDP weight gathers */
   POD_STREAM_REDUCE,   /* gradient reduce-scatters and all-reduces, parameter gathers of ZeRO-1/2 */
+  POD_STREAM_EP,       /* tokens to experts and back */
+  POD_STREAM_EP_NODE,  /* their part inside a node, where it goes on from the part between nodes */
   POD_STREAM_SEND_ACT, /* pipeline: activations to the next stage */
   POD_STREAM_RECV_ACT,
   POD_STREAM_SEND_GRAD,

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "parallel/chunk-private.h"
+#include "parallel/moe-private.h"
 #include "parallel/optimizer-private.h"
 
 /* A job as a program: what each rank of the pipeline holds and does in which order. */
@@ -55,20 +56,23 @@ pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *out)
 {
   const PodModel *model = job->model;
   const uint32_t *degree = job->layout.degree;
+  const double experts_over = (double) job->layout.ep * job->layout.etp;
   PodParams params;
   double tokens = (double) job->batch.global_batch * (double) job->batch.seq_len / (degree[POD_AXIS_DP] * (double) degree[POD_AXIS_FSDP]);
   double activations = tokens * (double) model->hidden * pod_dtype_bytes (pod_job_activation_dtype (job));
   double weights;
 
   pod_model_params (model, &params);
-  weights = (double) params.total / degree[POD_AXIS_TP] / degree[POD_AXIS_PP];
-  *out = (PodTraffic){ .compute_s = 6 * tokens * weights / peak_flops_per_s };
+  weights = ((double) (params.total - params.experts) / degree[POD_AXIS_TP] + (double) params.experts / experts_over) / degree[POD_AXIS_PP];
+  *out = (PodTraffic){ .compute_s = 6 * tokens * (double) params.active_with_embedding / degree[POD_AXIS_TP] / degree[POD_AXIS_PP] / peak_flops_per_s };
   if (degree[POD_AXIS_TP] > 1)
     out->axis_bytes[POD_AXIS_TP] = 9 * activations * (double) model->n_layers / degree[POD_AXIS_PP];
   if (degree[POD_AXIS_FSDP] > 1)
     out->axis_bytes[POD_AXIS_FSDP] = 3 * weights * pod_dtype_bytes (job->gather_dtype) * (double) pod_job_n_microbatches (job);
   if (degree[POD_AXIS_DP] > 1)
     out->axis_bytes[POD_AXIS_DP] = 2 * weights / degree[POD_AXIS_FSDP] * pod_dtype_bytes (job->reduce_dtype);
+  if (job->layout.ep > 1)
+    out->ep_bytes = pod_moe_step_bytes (job);
   if (degree[POD_AXIS_PP] > 1)
     out->axis_bytes[POD_AXIS_PP] = 2 * activations / (job->layout.is_sequence_parallel ? degree[POD_AXIS_TP] : 1);
 }
@@ -87,8 +91,8 @@ mask_of (const PodLayout *layout, PodAxis axis)
   return layout->degree[axis] > 1 ? POD_MASK (axis) : 0;
 }
 
-static void
-emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodProgram *program)
+static bool
+emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodProgram *program, GError **error)
 {
   const PodLayout *layout = &job->layout;
   PodBuilder *builder = &emitter->builder;
@@ -122,6 +126,8 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->label_gathered_tokens = pod_builder_label (builder, "activations gathered over tp", POD_USE_WORKSPACE);
   emitter->label_kept_grads = pod_builder_label (builder, "gradients kept for weights", POD_USE_ACTIVATIONS);
   emitter->label_unsharded_grads = pod_builder_label (builder, "gradients before reduction", POD_USE_GRADS);
+  emitter->label_routed = pod_builder_label (builder, "tokens on their way to experts and back", POD_USE_WORKSPACE);
+  return pod_moe_init (emitter, mesh, error);
 }
 
 static const PodUnitPlan *
@@ -147,6 +153,7 @@ set_static_bytes (const Stage *stage, PodProgramClass *class)
   PodBytesPerParam bytes;
   double params = 0;
   double state = 0;
+  double experts = 0;
 
   pod_job_bytes_per_param (emitter->job, &bytes);
   for (uint32_t c = 0; c < stage->n_chunks; c++)
@@ -156,10 +163,23 @@ set_static_bytes (const Stage *stage, PodProgramClass *class)
 
         params += unit->padded_params;
         state += unit->padded_params * (pod_job_state_bytes (emitter->job, unit->kind == POD_UNIT_LAYER) + (emitter->job->has_master ? 4 : 0));
+        experts += unit->expert_params / emitter->experts.fsdp;
       }
-  class->static_bytes[emitter->label_params] = params / fsdp * bytes.params;
-  class->static_bytes[emitter->label_grads] = params / fsdp / (layout->zero_stage >= 2 ? dp : 1) * bytes.grads;
-  class->static_bytes[emitter->label_optimizer] = state / fsdp / (layout->zero_stage >= 1 ? dp : 1);
+  class->static_bytes[emitter->label_params] = (params / fsdp + experts) * bytes.params;
+  class->static_bytes[emitter->label_grads] = (params / fsdp / (layout->zero_stage >= 2 ? dp : 1) + experts / (layout->zero_stage >= 2 ? emitter->experts.dp : 1)) * bytes.grads;
+  class->static_bytes[emitter->label_optimizer] = state / fsdp / (layout->zero_stage >= 1 ? dp : 1) + experts / (layout->zero_stage >= 1 ? emitter->experts.dp : 1) * bytes.optimizer;
+}
+
+/* ZeRO: each rank has updated its part of the weights. */
+static void
+gather_updated (PodEmitter *emitter, const char *name, uint32_t comm, double bytes, uint32_t update)
+{
+  uint32_t op;
+
+  if (comm == POD_NO_COMM || bytes == 0)
+    return;
+  op = pod_builder_collective (&emitter->builder, POD_PHASE_OPTIMIZER, -1, name, POD_STREAM_REDUCE, comm, POD_ALL_GATHER, (uint64_t) bytes);
+  pod_builder_depend (&emitter->builder, op, update);
 }
 
 /* What remains when all gradients are there: sums that tensor parallelism and tied tables leave, the update, ZeRO's gather. */
@@ -175,6 +195,8 @@ optimizer_block (Stage *stage)
   g_autofree char *name = g_strdup_printf ("stage %u optimizer", stage->rank);
   double params = 0;
   double matrices = 0;
+  double experts = 0;        /* after their own fsdp */
+  double updated_experts;    /* by this rank */
   double replicated = 0;
   double grad_bytes = pod_dtype_bytes (job->reduce_dtype);
   uint32_t op;
@@ -185,6 +207,7 @@ optimizer_block (Stage *stage)
       {
         params += local_params (unit_at (&stage->chunks[c], i));
         matrices += unit_at (&stage->chunks[c], i)->kind == POD_UNIT_LAYER ? unit_at (&stage->chunks[c], i)->sharded_params : 0;
+        experts += unit_at (&stage->chunks[c], i)->expert_params / emitter->experts.fsdp;
         replicated += unit_at (&stage->chunks[c], i)->replicated_params;
       }
   pod_builder_open (builder, name);
@@ -204,14 +227,14 @@ optimizer_block (Stage *stage)
       pod_builder_depend (builder, tied, op);
       op = tied;
     }
-  op = pod_optimizer_clip (emitter, params / fsdp / dp, op);
-  update = pod_optimizer_update (emitter, params / fsdp / dp, matrices / fsdp / dp, op);
+  updated_experts = experts / (layout->zero_stage >= 1 ? emitter->experts.dp : 1);
+  op = pod_optimizer_clip (emitter, params / fsdp / dp + updated_experts, op);
+  update = pod_optimizer_update (emitter, &(PodUpdate){ .params = params / fsdp / dp, .matrices = matrices / fsdp / dp, .experts = updated_experts }, op);
   pod_builder_depend_before (builder, update, POD_STREAM_REDUCE, 0);
-  if (layout->zero_stage >= 1 && emitter->dp_comm != POD_NO_COMM)
+  if (layout->zero_stage >= 1)
     {
-      op = pod_builder_collective (builder, POD_PHASE_OPTIMIZER, -1, "updated weights all-gather", POD_STREAM_REDUCE, emitter->dp_comm, POD_ALL_GATHER,
-                                   (uint64_t) (params / fsdp * pod_dtype_bytes (job->gather_dtype)));
-      pod_builder_depend (builder, op, update);
+      gather_updated (emitter, "updated weights all-gather", emitter->dp_comm, params / fsdp * pod_dtype_bytes (job->gather_dtype), update);
+      gather_updated (emitter, "updated expert weights all-gather", emitter->experts.dp_comm, experts * pod_dtype_bytes (job->gather_dtype), update);
     }
   return pod_builder_close (builder);
 }
@@ -391,7 +414,11 @@ pod_job_program (const PodJob *job, const PodMesh *mesh, GError **error)
       return NULL;
     }
   program->steps_overlap = pod_schedule_steps_overlap (job->schedule);
-  emitter_init (&emitter, job, mesh, program);
+  if (!emitter_init (&emitter, job, mesh, program, error))
+    {
+      pod_builder_clear (&emitter.builder);
+      return NULL;
+    }
   stages = stages_new (&emitter);
   connect_stages (stages, mesh);
   for (uint32_t rank = 0; rank < pp; rank++)

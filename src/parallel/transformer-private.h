@@ -23,10 +23,24 @@ typedef struct
   double replicated_params;   /* norms: the same on every tp rank */
   double gathered_params;     /* what its matmuls need whole over fsdp, with padding (a tied head needs the embedding's table) */
   double padded_params;       /* its own parameters with the rows that fsdp adds to shard them evenly */
+  double expert_params;       /* of its experts: their copies are sharded and reduced apart */
   uint32_t saved_label;
   double saved_bytes;         /* activations kept from forward to backward, per microbatch */
   double input_bytes;         /* the residual that enters (kept under full recomputation) */
 } PodUnitPlan;
+
+/* Communicators of the experts' grid, POD_NO_COMM where its degree is 1. */
+typedef struct
+{
+  uint32_t ep_comm;
+  uint32_t etp_comm;
+  uint32_t fsdp_comm; /* copies that share their weights */
+  uint32_t dp_comm;   /* copies that are replicas */
+  uint32_t inside_comm, across_comm; /* ep cut by node, with node-limited routing */
+  uint32_t n_nodes;   /* that an ep group stands on, with node-limited routing */
+  double fsdp;        /* degrees */
+  double dp;
+} PodExperts;
 
 /* What all units of a program share. */
 typedef struct
@@ -37,6 +51,7 @@ typedef struct
   uint32_t fsdp_comm;
   uint32_t dp_comm;
   uint32_t norm_comm;  /* stages, where clipping adds up the gradients' norm */
+  PodExperts experts;
   unsigned data_axes;  /* mask that shards the batch */
   unsigned token_axes; /* mask that shards tokens of the residual stream */
   unsigned fsdp_axes;
@@ -49,7 +64,7 @@ typedef struct
   bool keeps_grads_whole; /* a rank has the gradients of all its weights, in the dtype in which they are kept */
   bool accumulates;    /* and adds those of each microbatch to them */
   bool shares_table;   /* first and last part are on one rank: a tied table is there once */
-  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads;
+  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads, label_routed;
 } PodEmitter;
 
 #define POD_NO_COMM UINT32_MAX
@@ -70,6 +85,7 @@ typedef struct
   PodPhase phase;
   PodPart part;             /* backward */
   uint32_t weights;      /* gather that the unit's weights wait for, POD_NO_OP none */
+  uint32_t expert_weights; /* the same of its experts */
   uint32_t value;        /* op that made the tensor which flows: activations forward, gradients backward */
   uint32_t gathered;     /* op that all-gathered it over tp, POD_NO_OP not gathered */
   uint32_t first_compute;
@@ -111,4 +127,8 @@ uint32_t pod_pass_tp_collective (PodPass *pass, const char *name, PodCollectiveK
 /* Ops below change nothing in a pass of weight gradients (pass->part), and return what flows. */
 /* An element-wise kernel over HBM bytes. */
 uint32_t pod_pass_vector (PodPass *pass, const char *name, double flops, double read_bytes, double write_bytes);
+/* The activation between an FFN's matrices over @tokens x @width, gate x up where gated. */
+void pod_pass_activation (PodPass *pass, double tokens, uint64_t width, bool is_backward);
 uint32_t pod_pass_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel);
+/* A kernel of a weight's gradient: in every pass. */
+uint32_t pod_pass_weight_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "parallel/moe-private.h"
+
 /* What one unit is made of, on one rank of tp. */
 
 /* Sizes of one layer on this rank. */
@@ -21,7 +23,7 @@ layer_sizes (const PodEmitter *emitter, const PodLayerKind *shape)
 {
   const PodModel *model = emitter->job->model;
   const uint64_t tp = emitter->job->layout.degree[POD_AXIS_TP];
-  LayerSizes sizes = { .tp = (double) tp, .ffn = shape->ffn / tp, .ffn_matrices_in = model->is_ffn_gated ? 2 : 1 };
+  LayerSizes sizes = { .tp = (double) tp, .ffn = pod_layout_dense_ffn (model, shape) / tp, .ffn_matrices_in = model->is_ffn_gated ? 2 : 1 };
 
   if (model->attention != POD_ATTENTION_NONE)
     {
@@ -78,12 +80,21 @@ plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
   plan->shape = &model->kinds[kind];
   sizes = layer_sizes (emitter, plan->shape);
   weights = hidden * (double) (sizes.qkv_width + sizes.attention_width + sizes.ffn * (sizes.ffn_matrices_in + 1));
-  global_weights = hidden * (double) plan->shape->ffn * (double) (sizes.ffn_matrices_in + 1);
+  global_weights = hidden * (double) pod_layout_dense_ffn (model, plan->shape) * (double) (sizes.ffn_matrices_in + 1);
   if (model->attention != POD_ATTENTION_NONE)
     global_weights += hidden * (double) (plan->shape->heads * (plan->shape->head_dim + plan->shape->v_head_dim)
                                          + plan->shape->kv_heads * (plan->shape->head_dim + plan->shape->v_head_dim));
   norms = n_norms * norm_params (model);
   plan->replicated_params = norms;
+  if (plan->shape->is_moe)
+    {
+      PodMoeParams moe;
+
+      pod_moe_params (emitter, &moe);
+      plan->replicated_params += moe.router;
+      plan->expert_params = moe.experts;
+      global_weights += pod_moe_model_params (model);
+    }
   /* biases and the like: what the exact count has beyond matrices and norms */
   plan->sharded_params = weights + MAX (0, (double) pod_model_layer_params (model, kind, NULL) - global_weights - norms) / sizes.tp;
   plan->padded_params = padded_matrices (emitter, plan->shape, &sizes) + plan->sharded_params - weights + plan->replicated_params;
@@ -96,6 +107,8 @@ plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
                       + emitter->tokens * 4 * (double) sizes.heads;
   if (job->recompute == POD_RECOMPUTE_SELECTIVE)
     plan->saved_bytes -= emitter->tokens * (emitter->element_bytes * (double) sizes.attention_width + 4 * (double) sizes.heads);
+  if (plan->shape->is_moe)
+    plan->saved_bytes += pod_moe_saved_bytes (emitter);
   if (!model->is_ffn_gated && n_norms == 0) /* the book's block: no activation function between its matrices */
     plan->saved_bytes -= emitter->tokens * emitter->element_bytes * (double) sizes.ffn;
 }
@@ -226,12 +239,11 @@ attention_again (PodPass *pass, const LayerSizes *sizes)
   pass->phase = phase;
 }
 
-/* The activation between the FFN's matrices, gate x up where gated. */
-static void
-ffn_activation (PodPass *pass, const LayerSizes *sizes, bool is_backward)
+void
+pod_pass_activation (PodPass *pass, double tokens, uint64_t width, bool is_backward)
 {
-  const double bytes = pass->emitter->tokens * pass->emitter->element_bytes * (double) sizes->ffn;
-  const double in = (double) sizes->ffn_matrices_in;
+  const double bytes = tokens * pass->emitter->element_bytes * (double) width;
+  const double in = pass->emitter->job->model->is_ffn_gated ? 2 : 1;
 
   if (pass->emitter->job->model->norm == POD_NORM_NONE)
     return;
@@ -275,8 +287,13 @@ layer_forward (PodPass *pass)
     }
   if (!is_parallel)
     norm_forward (pass, "ffn norm");
+  if (pass->unit->shape->is_moe)
+    {
+      pod_moe_forward (pass);
+      return;
+    }
   pod_linear_forward (pass, &linears[2], true);
-  ffn_activation (pass, &sizes, false);
+  pod_pass_activation (pass, pass->emitter->tokens, sizes.ffn, false);
   pod_linear_forward (pass, &linears[3], true);
 }
 
@@ -289,9 +306,14 @@ layer_backward (PodPass *pass)
   PodLinear linears[4];
 
   layer_linears (pass, &sizes, linears);
-  pod_linear_backward (pass, &linears[3], true);
-  ffn_activation (pass, &sizes, true);
-  pod_linear_backward (pass, &linears[2], !is_parallel);
+  if (pass->unit->shape->is_moe)
+    pod_moe_backward (pass);
+  else
+    {
+      pod_linear_backward (pass, &linears[3], true);
+      pod_pass_activation (pass, pass->emitter->tokens, sizes.ffn, true);
+      pod_linear_backward (pass, &linears[2], !is_parallel);
+    }
   if (!is_parallel)
     norm_backward (pass, "ffn norm backward");
   if (model->attention == POD_ATTENTION_NONE)

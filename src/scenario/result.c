@@ -34,10 +34,10 @@ convention_flops (const PodTokenFlops *flops, unsigned index)
 }
 
 static void
-set_axes (JsonObject *result, const char *path, const int64_t ps[POD_N_AXES], const PodLayout *layout)
+set_axes (JsonObject *result, const char *path, const int64_t ps[POD_N_COMM_AXES], const PodLayout *layout)
 {
-  for (unsigned a = 0; a < POD_N_AXES; a++)
-    if (layout->degree[a] > 1)
+  for (unsigned a = 0; a < POD_N_COMM_AXES; a++)
+    if (pod_layout_degree (layout, a) > 1 || ps[a] > 0)
       {
         g_autofree char *key = g_strdup_printf ("%s.%s", path, pod_axis_name (a));
 
@@ -58,7 +58,7 @@ bound_of (const PodExecResult *exec)
       g_free (name);
       name = g_strdup ("host");
     }
-  for (unsigned a = 0; a < POD_N_AXES; a++)
+  for (unsigned a = 0; a < POD_N_COMM_AXES; a++)
     if (exec->axis_comm_s[a] > best)
       {
         best = exec->axis_comm_s[a];
@@ -135,8 +135,8 @@ set_phases (PodRun *run)
       g_autofree char *compute_key = g_strdup_printf ("phases.%s.compute_s", pod_phase_names[p]);
 
       pod_result_set_double (r, compute_key, exec->phase_compute_s[p]);
-      for (unsigned a = 0; a < POD_N_AXES; a++)
-        if (run->job.layout.degree[a] > 1)
+      for (unsigned a = 0; a < POD_N_COMM_AXES; a++)
+        if (pod_layout_degree (&run->job.layout, a) > 1 || exec->phase_comm_s[p][a] > 0)
           {
             g_autofree char *key = g_strdup_printf ("phases.%s.comm_s.%s", pod_phase_names[p], pod_axis_name (a));
 
@@ -413,6 +413,29 @@ set_strings (JsonObject *result, const char *path, const GPtrArray *strings)
 }
 
 static void
+set_experts (PodRun *run)
+{
+  JsonObject *r = run->result;
+  PodMoeFacts facts;
+
+  if (run->model->n_experts == 0)
+    return;
+  pod_job_moe_facts (&run->job, &facts);
+  pod_result_set_int (r, "moe.experts", (int64_t) run->model->n_experts);
+  pod_result_set_int (r, "moe.top_k", (int64_t) run->model->top_k);
+  pod_result_set_int (r, "moe.experts_per_rank", (int64_t) facts.n_local);
+  pod_result_set_int (r, "moe.expert_data_parallel", (int64_t) facts.n_copies);
+  pod_result_set_int (r, "moe.expert_shards", (int64_t) facts.n_shards);
+  pod_result_set_double (r, "moe.expert_params_per_layer", facts.expert_params);
+  pod_result_set_double (r, "moe.load_ratio", run->job.expert_load);
+  pod_result_set_double (r, "moe.tokens_per_expert", facts.tokens_per_expert);
+  pod_result_set_double (r, "moe.dispatch_bytes", facts.dispatch_bytes);
+  pod_result_set_double (r, "moe.combine_bytes", facts.combine_bytes);
+  pod_result_set_string (r, "moe.dispatch_dtype", pod_dtype_name (run->job.dispatch_dtype));
+  pod_result_set_int (r, "moe.route_nodes", run->job.route_nodes);
+}
+
+static void
 set_collectives (PodRun *run)
 {
   JsonArray *array = pod_result_get_array (run->result, "collectives");
@@ -489,6 +512,7 @@ pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
   set_limits (run);
   set_memory (run);
   set_model (run, &flops, convention);
+  set_experts (run);
   set_collectives (run);
   if (!set_training (scenario, run, convention_flops (&flops, convention), error))
     return false;

@@ -1,9 +1,11 @@
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/data-path.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "scenario/expert-load.h"
 #include "scenario/result-private.h"
 
 /* From a scenario to a run: load, choose defaults, check, place, build, execute. */
@@ -366,7 +368,7 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
   job->is_causal = scenario->causal != 0;
   job->is_fsdp_padded = run->fidelity != POD_FIDELITY_BOOK;
   job->is_tp_overlapped = scenario->overlap_tp == 1;
-  if (job->layout.zero_stage > 0 && job->layout.degree[POD_AXIS_DP] == 1)
+  if (job->layout.zero_stage > 0 && job->layout.degree[POD_AXIS_DP] == 1 && run->model->n_experts == 0) /* copies of experts may be more */
     assume (run->assumptions, "--zero %u has no effect: dp=1 leaves nothing to shard", job->layout.zero_stage);
   if (job->is_tp_overlapped && (job->layout.degree[POD_AXIS_TP] == 1 || !job->layout.is_sequence_parallel))
     assume (run->assumptions, "--overlap-tp has no effect without tp and sequence parallelism");
@@ -403,6 +405,33 @@ choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
   if (run->schedule->is_two_way)
     assume (run->assumptions, "%s keeps two copies of the model: each stage holds a part from either end", pod_schedule_names[run->schedule->kind]);
   return true;
+}
+
+/* How tokens get to their experts; only layers of experts know these options. */
+static bool
+choose_routing (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  PodJob *job = &run->job;
+  const bool is_told = scenario->capacity_factor != NULL || scenario->expert_imbalance != NULL || scenario->dispatch_dtype != NULL || scenario->route_nodes > 0;
+
+  job->expert_load = 1;
+  if (run->model->n_experts == 0)
+    {
+      if (is_told)
+        assume (run->assumptions, "%s has no experts: how tokens are routed has no effect", run->model->name);
+      return true;
+    }
+  job->route_nodes = (unsigned) MIN (scenario->route_nodes, UINT_MAX);
+  if (!choose_dtype ("dispatch-dtype", scenario->dispatch_dtype, pod_dtype_bytes (job->dtype) < 2 ? POD_DTYPE_BF16 : job->dtype, &job->dispatch_dtype, error))
+    return false;
+  if (pod_dtype_bytes (job->dispatch_dtype) < 1)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--dispatch-dtype: %s is not modelled; known are fp8, bf16, fp16, fp32", pod_dtype_name (job->dispatch_dtype));
+      return false;
+    }
+  if (job->route_nodes > 0)
+    assume (run->assumptions, "experts: each token is sent once to each of at most %u nodes, and handed on inside them (--route-nodes)", job->route_nodes);
+  return pod_expert_load_read (job, scenario->capacity_factor, scenario->expert_imbalance, run->assumptions, error);
 }
 
 /* NULL stands for the cheapest that fits. */
@@ -473,7 +502,7 @@ prepare (const PodScenario *scenario, PodRun *run, GError **error)
   if (!parse_seq_len (scenario, run, error) || !parse_global_batch (scenario, run, error) || !parse_stage_layers (scenario, run, error)
       || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error)
       || !pod_layout_check (&run->job.layout, run->model, &run->job.batch, run->topology->n_devices, scenario->allow_idle == 1, run->assumptions, error)
-      || !choose_schedule (scenario, run, error))
+      || !choose_routing (scenario, run, error) || !choose_schedule (scenario, run, error))
     return false;
   run->part_layers = pod_layout_place (&run->job.layout, run->model, &run->job.batch, run->schedule->n_parts, error);
   if (run->part_layers == NULL)
@@ -493,7 +522,7 @@ check_run (const PodRun *run, GError **error)
       const PodBreakdown *b = &g_array_index (run->exec->breakdowns, PodBreakdown, r);
       int64_t sum_ps = b->compute_ps + b->bubble_ps + b->idle_ps;
 
-      for (unsigned a = 0; a < POD_N_AXES; a++)
+      for (unsigned a = 0; a < POD_N_COMM_AXES; a++)
         sum_ps += b->exposed_ps[a];
       g_assert_cmpint (sum_ps, ==, run->exec->time_ps);
     }

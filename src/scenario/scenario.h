@@ -56,12 +56,16 @@ typedef struct
   char *global_batch;
   char *seq_len;
   char *stage_layers;
+  char *capacity_factor;
+  char *expert_imbalance;
+  char *dispatch_dtype;
   char *tokens;
   char *flops_convention;
   GPtrArray *set;      /* "PATH=VALUE" */
   uint64_t micro_batch;
   uint64_t zero;
   uint64_t prefetch;
+  uint64_t route_nodes;
   uint64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab; /* 0 = as the model says */
   double price;        /* USD per chip-hour, < 0 = the chip's list price */
   double availability;

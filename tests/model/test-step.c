@@ -92,7 +92,7 @@ sum_of (const PodBreakdown *b)
 {
   int64_t sum = b->compute_ps + b->bubble_ps + b->idle_ps;
 
-  for (unsigned a = 0; a < POD_N_AXES; a++)
+  for (unsigned a = 0; a < POD_N_COMM_AXES; a++)
     sum += b->exposed_ps[a];
   return sum;
 }
