@@ -97,6 +97,30 @@ done
 for text in 'fsdp=x:0,y,z' 'fsdp=x:3,y,z' 'fsdp=x,y' 'fsdp=x:18446744073709551615' "fsdp=x$(printf ',x:1%.0s' {1..100})"; do
   option map "$text" '' '[23]'
 done
+experts=(--topology h100:8 --model mixtral-8x7b --layout "dp=8 ep=8" --global-batch 8)
+head -c 100 /dev/zero > nulls
+echo '1 2 3 4 5 6 7 -8' > negative-load
+echo '1 1 1 1' > few-loads
+echo '0 0 0 0 0 0 0 0' > no-load
+for text in '' x 0.5 9 nan -1 zipf zipf: zipf:x zipf:-1 zipf:1e9 nothing-there nulls negative-load few-loads no-load . "$long"; do
+  refused_run "option/expert-imbalance ${text:0:40}" 2 '--expert-imbalance: ' "${experts[@]}" --expert-imbalance "$text"
+done
+for text in '' x 0 -1 nan 1e9 "$long"; do
+  refused_run "option/capacity-factor ${text:0:40}" 2 '--capacity-factor: ' "${experts[@]}" --capacity-factor "$text"
+done
+for text in '' x fp4 "$long"; do
+  refused_run "option/dispatch-dtype ${text:0:40}" 2 '--dispatch-dtype: ' "${experts[@]}" --dispatch-dtype "$text"
+done
+for text in 0 -1 x '' 1e400; do
+  refused_run "option/route-nodes $text" 2 '--route-nodes: ' "${experts[@]}" --route-nodes "$text"
+done
+refused_run 'option/route-nodes on a torus' 2 '--route-nodes' --topology tpu-v5p:2x2x2 --model mixtral-8x7b --layout "fsdp=8 ep=8" --global-batch 8 --route-nodes 2
+for text in ep=3 ep=16 etp=3 'ep=8 etp=2' 'ep=4294967295 etp=4294967295' 'ep=65536 etp=65536'; do
+  refused_run "option/layout $text" 3 '--layout: ' "${experts[@]}" --layout "dp=8 $text"
+done
+for text in ep=auto ep=x ep= ep=-1 etp=0 'ep=8 ep=8' 'etp=4294967296'; do
+  refused_run "option/layout $text" 2 '--layout: ' "${experts[@]}" --layout "dp=8 $text"
+done
 switched=(--topology h100:8x2 --layout "dp=2 fsdp=8" --global-batch 16)
 for text in '' x 'tp,tp' ',' 'dp,,tp' 'tp;dp' "$long" 'dp,fsdp,tp,pp,cp,dp'; do
   refused_run "option/order ${text:0:40}" 2 '--order: ' "${switched[@]}" --order "$text"
@@ -134,7 +158,7 @@ refused 'command/help of an unknown one' 2 ".*'rnu'" help rnu
 refused 'run/no topology' 2 '--topology: ' run --model llama3-8b --global-batch 8 --json out/r.json
 refused 'run/no model' 2 '--model: ' run --topology tpu-v5p:2x2x2 --global-batch 8 --json out/r.json
 refused 'run/no batch' 2 '--global-batch: ' run --topology tpu-v5p:2x2x2 --model llama3-8b --json out/r.json
-refused 'run/mixture of experts' 2 '' run "${job[@]}" "${files[@]}" --model mixtral-8x7b
+refused 'run/experts of a dense model' 2 '' run "${job[@]}" "${files[@]}" --layout 'fsdp=8 ep=2'
 refused 'diff/one file' 2 '' diff good-result --json out/r.json
 refused 'diff/three files' 2 '' diff good-result good-result good-result --json out/r.json
 refused 'topology/two machines' 2 '' topology h100:8 --topology h100:8 --json out/r.json
