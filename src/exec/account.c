@@ -12,6 +12,7 @@ typedef struct
   int64_t begin_ps;        /* where the rank's step begins: 0, or its first compute when steps overlap */
   bool has_begun;
   int64_t compute_end_ps;  /* up to here compute is accounted for: the end of the last op, or the start of the present one */
+  int64_t waited_ps;       /* in collectives, for ranks that came later */
   int64_t end_ps;          /* of the last op of any kind */
   uint8_t last_stream;     /* which stream that was */
   int64_t bytes;
@@ -81,7 +82,8 @@ spans_of (const PodAccount *account, uint32_t rank, uint8_t stream)
 static void
 attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to_ps, uint8_t stream, unsigned depth)
 {
-  PodBreakdown *out = &account->ranks[rank].breakdown;
+  Rank *r = &account->ranks[rank];
+  PodBreakdown *out = &r->breakdown;
   const PodAccountSpan *spans;
   const PodAccountSpan *span = NULL;
   int64_t end_ps;
@@ -109,7 +111,10 @@ attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to
       if (span->is_pipeline)
         out->bubble_ps += end_ps - edge_ps;
       else
-        out->exposed_ps[span->axis] += end_ps - edge_ps;
+        {
+          out->exposed_ps[span->axis] += end_ps - edge_ps;
+          r->waited_ps += end_ps - edge_ps;
+        }
       end_ps = edge_ps;
     }
   attribute (account, rank, from_ps, end_ps, span->released_by, depth + 1);
@@ -229,9 +234,11 @@ pod_account_breakdown (const PodAccount *account, uint32_t rank, PodBreakdown *o
 }
 
 int64_t
-pod_account_rank_time (const PodAccount *account, uint32_t rank)
+pod_account_rank_own_time (const PodAccount *account, uint32_t rank)
 {
-  return account->ranks[rank].end_ps - account->ranks[rank].begin_ps;
+  const Rank *r = &account->ranks[rank];
+
+  return r->end_ps - r->begin_ps - r->waited_ps;
 }
 
 double

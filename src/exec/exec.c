@@ -471,7 +471,7 @@ collect (Exec *exec, GArray *kernels)
 
       pod_account_breakdown (exec->account, i, &breakdown);
       g_array_append_val (result->breakdowns, breakdown);
-      if (pod_account_rank_time (exec->account, i) > pod_account_rank_time (exec->account, critical))
+      if (pod_account_rank_own_time (exec->account, i) > pod_account_rank_own_time (exec->account, critical))
         critical = i;
     }
   result->critical_rank = exec->fold->rank[critical];
