@@ -42,3 +42,6 @@ PodTimeline *pod_recorder_steal (PodRecorder *recorder, int64_t end_ps);
 void pod_exec_report_deadlock (const PodExecRequest *request, const PodFold *fold, const PodRunner *runner, int64_t now_ps, GError **error);
 
 int64_t pod_exec_lower_bound (const PodExecRequest *request, const PodRoutes *routes);
+
+/* Seconds of a copy between a device and its host: bytes over the chip's host link, one direction of it (no latency: copies are large). */
+double pod_exec_copy_s (const PodChip *chip, const PodOp *op);

@@ -81,7 +81,7 @@ price_kernels (const PodExecRequest *request, GError **error)
 
 /* The program as the engine's task graph: one task per op, in the op's place. */
 static PodTaskGraph *
-compile (const PodProgram *program, const GArray *kernels)
+compile (const PodProgram *program, const PodChip *chip, const GArray *kernels)
 {
   PodTaskGraph *graph = pod_task_graph_new (POD_N_STREAMS);
 
@@ -92,6 +92,8 @@ compile (const PodProgram *program, const GArray *kernels)
 
       if (op->kind == POD_OP_COMPUTE)
         pod_seconds_to_ps (g_array_index (kernels, PodKernelUse, op->kernel).time.time_s, &task.duration_ps);
+      else if (op->kind == POD_OP_COPY)
+        pod_seconds_to_ps (pod_exec_copy_s (chip, op), &task.duration_ps);
       g_array_append_val (graph->tasks, task);
     }
   for (guint i = 0; i < program->deps->len; i++)
@@ -271,6 +273,16 @@ on_started (void *context, const PodTaskEvent *event, int64_t now_ps, int64_t en
 {
   Exec *exec = context;
 
+  if (op_of (exec, event)->kind == POD_OP_COPY)
+    {
+      const PodAccountSpan span = {
+        .arrive_ps = now_ps, .start_ps = now_ps, .end_ps = end_ps, .stream = event->stream, .released_by = event->released_by, .axis = POD_AXIS_HOST };
+
+      pod_recorder_arrive (exec->recorder, event, now_ps);
+      pod_account_comm (exec->account, event->rank, &span);
+      apply_effects (exec, event, false, now_ps);
+      return;
+    }
   pod_account_compute (exec->account, event->rank, event->released_by, now_ps);
   pod_recorder_arrive (exec->recorder, event, now_ps);
   apply_effects (exec, event, false, now_ps);
@@ -291,6 +303,8 @@ on_ended (void *context, const PodTaskEvent *event, int64_t now_ps)
       if (exec->contention != NULL)
         pod_contention_compute_ended (exec->contention, event->rank);
     }
+  else if (op->kind == POD_OP_COPY)
+    pod_recorder_end (exec->recorder, event, pod_recorder_arrived (exec->recorder, event), now_ps);
   apply_effects (exec, event, true, now_ps);
   exec->end_ps = MAX (exec->end_ps, now_ps);
 }
@@ -362,6 +376,8 @@ count_calls (const PodExecRequest *request, const PodRoutes *routes, GArray *ker
               const PodOp *op = &g_array_index (program->ops, PodOp, i);
               PodKernelUse *kernel;
 
+              if (op->kind == POD_OP_COPY)
+                continue;
               if (op->kind == POD_OP_COLLECTIVE)
                 {
                   use_calls[routes->use_of_op[i]] += n_runs[b];
@@ -403,6 +419,11 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
           const PodOp *op = &g_array_index (program->ops, PodOp, k);
           const PodKernelTime *time;
 
+          if (op->kind == POD_OP_COPY)
+            {
+              stream_s[POD_AXIS_HOST][op->stream] += n_runs[b] * pod_exec_copy_s (exec->request->topology->chip, op);
+              continue;
+            }
           if (op->kind == POD_OP_COLLECTIVE)
             {
               const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, exec->routes->use_of_op[k]);
@@ -423,7 +444,7 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
     }
   for (unsigned a = 0; a < POD_N_COMM_AXES; a++)
     for (unsigned s = 0; s < POD_N_STREAMS; s++)
-      result->axis_comm_s[a] = a == POD_AXIS_PP || a == POD_AXIS_EP ? MAX (result->axis_comm_s[a], stream_s[a][s]) : result->axis_comm_s[a] + stream_s[a][s];
+      result->axis_comm_s[a] = a == POD_AXIS_PP || a == POD_AXIS_EP || a == POD_AXIS_HOST ? MAX (result->axis_comm_s[a], stream_s[a][s]) : result->axis_comm_s[a] + stream_s[a][s];
 }
 
 static void
@@ -554,7 +575,7 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   if (exec.routes == NULL)
     return NULL;
   exec.fold = pod_fold_new (request->topology, request->fidelity, request->program, exec.routes->routes, is_packet || !request->is_folded);
-  exec.graph = compile (request->program, kernels);
+  exec.graph = compile (request->program, request->topology->chip, kernels);
   exec.queue = pod_event_queue_new ();
   make_meetings (&exec);
   exec.network = request->fidelity == POD_FIDELITY_BOOK ? book_network (&exec)

@@ -49,6 +49,12 @@ add_ops (PodTimeline *timeline, const PodExecRequest *request)
           out.flops = kernel->flops;
           out.bytes = kernel->read_bytes + kernel->write_bytes;
         }
+      else if (op->kind == POD_OP_COPY)
+        {
+          out.axis = pod_axis_name (POD_AXIS_HOST);
+          out.category = POD_CATEGORY_COMM;
+          out.bytes = (double) op->bytes;
+        }
       else
         {
           const PodCommunicator *comm = g_ptr_array_index (program->communicators, op->comm);

@@ -195,6 +195,12 @@ pod_routes_free (PodRoutes *routes)
 
 /* A step is never shorter than one rank's kernels at the ideal, nor than the bytes of its busiest stream of collectives at
  * nominal link rates with no latency. At fidelity book both are the book's. */
+double
+pod_exec_copy_s (const PodChip *chip, const PodOp *op)
+{
+  return (double) op->bytes * MAX (chip->devices_per_chip, 1) / chip->host_bytes_per_s.nominal;
+}
+
 int64_t
 pod_exec_lower_bound (const PodExecRequest *request, const PodRoutes *routes)
 {
@@ -238,7 +244,9 @@ pod_exec_lower_bound (const PodExecRequest *request, const PodRoutes *routes)
             {
               const PodOp *op = &g_array_index (program->ops, PodOp, i);
 
-              stream_s[op->stream] += n_runs[b] * (op->kind == POD_OP_COMPUTE ? kernel_s[op->kernel] : use_s[routes->use_of_op[i]]);
+              stream_s[op->stream] += n_runs[b] * (op->kind == POD_OP_COMPUTE ? kernel_s[op->kernel]
+                                                   : op->kind == POD_OP_COPY  ? pod_exec_copy_s (request->topology->chip, op)
+                                                                              : use_s[routes->use_of_op[i]]);
             }
         }
       for (unsigned s = 0; s < POD_N_STREAMS; s++)

@@ -31,6 +31,8 @@ void pod_builder_weave (PodBuilder *builder, uint32_t second);
 uint32_t pod_builder_compute (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, const char *detail, const PodKernel *kernel);
 uint32_t pod_builder_collective (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, PodStream stream, uint32_t comm,
                                  PodCollectiveKind kind, uint64_t bytes);
+/* A copy of @bytes to the host's memory, or from it. */
+uint32_t pod_builder_copy (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, bool is_to_host, double bytes);
 /* @op waits for @on (both of the open block; POD_NO_OP is fine). */
 void pod_builder_depend (PodBuilder *builder, uint32_t op, uint32_t on);
 /* @op waits for all tasks of @stream before this block but the last @but. */

@@ -8,6 +8,7 @@
 
 static const char *const axis_names[POD_N_COMM_AXES] = {
   [POD_AXIS_DP] = "dp", [POD_AXIS_FSDP] = "fsdp", [POD_AXIS_TP] = "tp", [POD_AXIS_CP] = "cp", [POD_AXIS_PP] = "pp", [POD_AXIS_EP] = "ep",
+  [POD_AXIS_HOST] = "host",
 };
 
 const char *

@@ -18,6 +18,7 @@ typedef enum
   POD_AXIS_PP,   /* layers */
   POD_N_AXES,    /* whose degrees multiply to the devices */
   POD_AXIS_EP = POD_N_AXES, /* experts, on a grid of their own over the devices of a stage: communication is told by it */
+  POD_AXIS_HOST,  /* copies to and from the host's memory */
   POD_N_COMM_AXES
 } PodAxis;
 

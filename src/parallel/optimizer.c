@@ -120,17 +120,55 @@ orthogonalise_experts (PodEmitter *emitter, double params, uint32_t after)
   return after;
 }
 
+static double
+state_bytes (const PodJob *job, double params, double matrix_params)
+{
+  const double others = MAX (params - matrix_params, 0);
+
+  return matrix_params * pod_job_state_bytes (job, true) + others * pod_job_state_bytes (job, false) + params * (job->has_master ? 4 : 0);
+}
+
 /* Every state is read and written once, gradients read, weights written; quantised weights are cast anew. */
 static PodKernel
 update_kernel (const PodJob *job, double params, double matrix_params)
 {
-  const double others = MAX (params - matrix_params, 0);
-  const double state = matrix_params * pod_job_state_bytes (job, true) + others * pod_job_state_bytes (job, false) + params * (job->has_master ? 4 : 0);
+  const double state = state_bytes (job, params, matrix_params);
   const double weights = params * pod_dtype_bytes (job->param_dtype);
   const double cast = job->is_quantised ? 2 * params * pod_dtype_bytes (job->dtype) : 0; /* by rows and by columns */
 
   return pod_kernel_optimizer (state + params * pod_dtype_bytes (job->grad_dtype) + (job->has_master ? 0 : weights), state + weights + cast,
                                params * optimizers[job->optimizer].flops);
+}
+
+/* The state lives in the host's memory and comes through the device a piece at a time, two of them there at once: while one is updated the
+ * next comes in and the last goes back (as MaxText's optimizer_memory_host_offload). */
+static uint32_t
+update_in_pieces (PodEmitter *emitter, const PodKernel *kernel, double bytes, uint32_t after)
+{
+  enum { N_PIECES = 16 };
+  PodBuilder *builder = &emitter->builder;
+  const PodKernel piece = pod_kernel_optimizer (kernel->read_bytes / N_PIECES, kernel->write_bytes / N_PIECES, kernel->flops / N_PIECES);
+  uint32_t back[N_PIECES];
+  uint32_t update = after;
+
+  for (unsigned i = 0; i < N_PIECES; i++)
+    {
+      uint32_t in = pod_builder_copy (builder, POD_PHASE_OPTIMIZER, -1, "optimizer state from the host", false, bytes / N_PIECES);
+
+      if (i < 2)
+        pod_builder_depend_before (builder, in, POD_STREAM_COMPUTE, 0);
+      else
+        pod_builder_depend (builder, in, back[i - 2]);
+      update = pod_builder_compute (builder, POD_PHASE_OPTIMIZER, -1, "optimizer", NULL, &piece);
+      pod_builder_depend (builder, update, after);
+      pod_builder_depend (builder, update, in);
+      pod_builder_depend_before (builder, update, POD_STREAM_REDUCE, 0);
+      back[i] = pod_builder_copy (builder, POD_PHASE_OPTIMIZER, -1, "optimizer state to the host", true, bytes / N_PIECES);
+      pod_builder_depend (builder, back[i], update);
+      pod_builder_alloc (builder, in, emitter->label_optimizer, bytes / N_PIECES);
+      pod_builder_free_buffer (builder, back[i], emitter->label_optimizer, bytes / N_PIECES);
+    }
+  return update;
 }
 
 uint32_t
@@ -142,7 +180,10 @@ pod_optimizer_update (PodEmitter *emitter, const PodUpdate *what, uint32_t after
 
   if (job->optimizer == POD_OPTIMIZER_MUON)
     after = orthogonalise_experts (emitter, what->experts, orthogonalise (emitter, what->matrices, after));
+  if (job->offloads_optimizer)
+    return update_in_pieces (emitter, &kernel, state_bytes (job, what->params + what->experts, what->matrices + what->experts), after);
   op = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "optimizer", NULL, &kernel);
   pod_builder_depend (&emitter->builder, op, after);
+  pod_builder_depend_before (&emitter->builder, op, POD_STREAM_REDUCE, 0);
   return op;
 }

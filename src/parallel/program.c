@@ -20,6 +20,8 @@ const char *const pod_stream_names[POD_N_STREAMS] = {
   [POD_STREAM_RECV_ACT_BACK] = "pp receive activations down",
   [POD_STREAM_SEND_GRAD_BACK] = "pp send gradients up",
   [POD_STREAM_RECV_GRAD_BACK] = "pp receive gradients up",
+  [POD_STREAM_TO_HOST] = "to host",
+  [POD_STREAM_FROM_HOST] = "from host",
 };
 
 bool
@@ -208,6 +210,18 @@ pod_builder_collective (PodBuilder *builder, PodPhase phase, int32_t layer, cons
                           .comm = comm,
                           .collective = kind,
                           .bytes = bytes },
+                 name, NULL);
+}
+
+uint32_t
+pod_builder_copy (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, bool is_to_host, double bytes)
+{
+  return add_op (builder,
+                 (PodOp){ .kind = POD_OP_COPY,
+                          .stream = is_to_host ? POD_STREAM_TO_HOST : POD_STREAM_FROM_HOST,
+                          .phase = (uint8_t) phase,
+                          .layer = layer,
+                          .bytes = (uint64_t) bytes },
                  name, NULL);
 }
 

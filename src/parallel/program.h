@@ -22,6 +22,8 @@ typedef enum
   POD_STREAM_RECV_ACT_BACK,
   POD_STREAM_SEND_GRAD_BACK,
   POD_STREAM_RECV_GRAD_BACK,
+  POD_STREAM_TO_HOST,  /* offloading: over PCIe, both ways at once */
+  POD_STREAM_FROM_HOST,
   POD_N_STREAMS
 } PodStream;
 
@@ -44,6 +46,7 @@ typedef enum
 {
   POD_OP_COMPUTE,
   POD_OP_COLLECTIVE,
+  POD_OP_COPY, /* between the device and its host */
 } PodOpKind;
 
 /* Memory by use, as the result reports it. */
@@ -84,7 +87,7 @@ typedef struct
   uint32_t kernel;     /* compute: index into kernels */
   uint32_t comm;       /* collective: index into communicators */
   PodCollectiveKind collective;
-  uint64_t bytes;      /* payload */
+  uint64_t bytes;      /* payload; of a copy too */
   uint32_t first_effect;
   uint32_t n_effects;
   uint8_t chunk;       /* of the stage: which part of the model */

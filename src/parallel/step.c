@@ -167,7 +167,8 @@ set_static_bytes (const Stage *stage, PodProgramClass *class)
       }
   class->static_bytes[emitter->label_params] = (params / fsdp + experts) * bytes.params;
   class->static_bytes[emitter->label_grads] = (params / fsdp / (layout->zero_stage >= 2 ? dp : 1) + experts / (layout->zero_stage >= 2 ? emitter->experts.dp : 1)) * bytes.grads;
-  class->static_bytes[emitter->label_optimizer] = state / fsdp / (layout->zero_stage >= 1 ? dp : 1) + experts / (layout->zero_stage >= 1 ? emitter->experts.dp : 1) * bytes.optimizer;
+  if (!emitter->job->offloads_optimizer)
+    class->static_bytes[emitter->label_optimizer] = state / fsdp / (layout->zero_stage >= 1 ? dp : 1) + experts / (layout->zero_stage >= 1 ? emitter->experts.dp : 1) * bytes.optimizer;
 }
 
 /* ZeRO: each rank has updated its part of the weights. */
@@ -230,7 +231,6 @@ optimizer_block (Stage *stage)
   updated_experts = experts / (layout->zero_stage >= 1 ? emitter->experts.dp : 1);
   op = pod_optimizer_clip (emitter, params / fsdp / dp + updated_experts, op);
   update = pod_optimizer_update (emitter, &(PodUpdate){ .params = params / fsdp / dp, .matrices = matrices / fsdp / dp, .experts = updated_experts }, op);
-  pod_builder_depend_before (builder, update, POD_STREAM_REDUCE, 0);
   if (layout->zero_stage >= 1)
     {
       gather_updated (emitter, "updated weights all-gather", emitter->dp_comm, params / fsdp * pod_dtype_bytes (job->gather_dtype), update);

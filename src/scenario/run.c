@@ -316,6 +316,12 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
   if (!is_adam_fp32 && !choose ("optimizer", scenario->optimizer, pod_optimizer_names, POD_OPTIMIZER_ADAM, &word, error))
     return false;
   job->optimizer = is_adam_fp32 ? POD_OPTIMIZER_ADAM : (PodOptimizer) word;
+  job->offloads_optimizer = scenario->offload_optimizer == 1;
+  if (job->offloads_optimizer && !(run->topology->chip->host_bytes_per_s.nominal > 0))
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--offload-optimizer: the file of %s has no bandwidth between chip and host", run->topology->chip->name);
+      return false;
+    }
   job->clips_gradients = scenario->clip_grad == -1 ? !is_book : scenario->clip_grad == 1;
   if (!choose ("master-dtype", scenario->master_dtype, masters, is_book && !is_adam_fp32 ? 0 : 1, &word, error))
     return false;

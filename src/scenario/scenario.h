@@ -77,6 +77,7 @@ typedef struct
   int allow_idle;
   int causal;
   int clip_grad;
+  int offload_optimizer;
   int strict;
   char *framework_note;  /* (nullable) what the framework added */
   /* Set by the caller; not options. How machines are loaded, NULL: pod_topology_load, which knows our
