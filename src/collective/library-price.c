@@ -70,13 +70,12 @@ tuner_cost (const PodLibraryPath *path, const PodLibraryShape *shape, double byt
 }
 
 void
-pod_library_price (const PodLibraryPath *path, const PodLibraryShape *shape,
-                   uint64_t payload_bytes, PodLibraryPrice *out)
+pod_library_price (const PodLibraryPath *path, const PodLibraryShape *shape, uint64_t payload_bytes,
+                   PodLibraryPrice *out)
 {
   double bytes = (double) payload_bytes;
-  double widen = 1 + (path->widen_ratio > 0
-                          ? path->widen_ratio * bytes / (bytes + path->widen_bytes)
-                          : 0);
+  double widen
+      = 1 + (path->widen_ratio > 0 ? path->widen_ratio * bytes / (bytes + path->widen_bytes) : 0);
   double launch_s = path->launch_s + shape->floor_s + path->spread_s * (1 - 1.0 / shape->n_ranks);
   double steps_s = shape->n_steps * path->step_s + shape->n_net_steps * path->net_step_s
                    + shape->net_latency_s;

@@ -461,8 +461,7 @@ pod_library_device (const PodLibrary *library, const PodChip *chip)
 
       if (g_strv_contains ((const char *const *) device->chips, chip->name))
         return device;
-      if (any == NULL && !pod_library_device_is_fitted (device)
-          && chip->family != POD_FAMILY_TPU)
+      if (any == NULL && !pod_library_device_is_fitted (device) && chip->family != POD_FAMILY_TPU)
         any = device;
     }
   return any;
@@ -474,9 +473,10 @@ pod_library_describe (const PodLibrary *library, const PodChip *chip)
   const PodLibraryDevice *device = pod_library_device (library, chip);
 
   if (device == NULL)
-    return g_strdup_printf ("collectives by library %s, which has no table for %s: launch floor and "
-                            "network efficiency of the chip",
-                            library->name, chip->name);
+    return g_strdup_printf (
+        "collectives by library %s, which has no table for %s: launch floor and "
+        "network efficiency of the chip",
+        library->name, chip->name);
   if (!pod_library_device_is_fitted (device))
     return g_strdup_printf ("collectives by library %s, which was not fitted to %s: the table of "
                             "similar chips, with this one's link rates and launch floor",

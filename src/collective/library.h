@@ -15,8 +15,8 @@ typedef enum
   POD_N_PROTOCOLS
 } PodProtocol;
 
-/* One cell of the cost table. steps: of the algorithm inside a node, the n-1 peers of an all-to-all.
- * For a payload of V bytes that puts w seconds a byte on the links:
+/* One cell of the cost table. steps: of the algorithm inside a node, the n-1 peers of an
+ * all-to-all. For a payload of V bytes that puts w seconds a byte on the links:
  *
  *   latency   = (launch + spread (n-1)/n + steps x step + net_steps x net_step)
  *               x (1 + widen V/(V + widen_size))
@@ -29,7 +29,7 @@ typedef struct
 {
   char *algorithm; /* (owned) as in PodPlan */
   PodProtocol protocol;
-  unsigned kinds;   /* bit 1 << PodCollectiveKind */
+  unsigned kinds; /* bit 1 << PodCollectiveKind */
   double launch_s;
   double spread_s; /* reaching many peers at once, which saturates */
   double step_s;
@@ -37,30 +37,30 @@ typedef struct
   double widen_ratio;
   double widen_bytes;
   double overlap;
-  double rate_ratio; /* of scale-up links */
+  double rate_ratio;                         /* of scale-up links */
   double kind_rate_ratio[POD_N_COLLECTIVES]; /* 0 = rate_ratio */
-  double net_rate_ratio;    /* of NIC and tree links; 0 = 1 */
-  double own_rate_ratio;    /* copy of a rank's own shard; 0 = free */
+  double net_rate_ratio;                     /* of NIC and tree links; 0 = 1 */
+  double own_rate_ratio;                     /* copy of a rank's own shard; 0 = free */
   double narrow_rate_ratio; /* arithmetic of one-byte integers, per shard; 0 = free */
   double tuner_launch_s;    /* what the library believes when it chooses */
   double tuner_step_s;
   double tuner_net_step_s;
   double tuner_rate_ratio;     /* 0 = it knows the time */
   double tuner_net_rate_ratio; /* 0 = 1 */
-  char **sources;              /* (owned) by number (element-type utf8) (nullable): NULL = not given */
+  char **sources; /* (owned) by number (element-type utf8) (nullable): NULL = not given */
 } PodLibraryPath;
 
 typedef struct
 {
-  char **chips;                  /* (owned) names; "*" for any chip that nobody fitted */
-  unsigned switch_dtypes;        /* bit 1 << PodDtype: what in-switch reduction adds */
-  unsigned min_switch_ranks;     /* smallest group that uses it */
-  unsigned n_channels;           /* communication blocks of a large collective; 0 = unknown */
-  unsigned n_sms;                /* SMs that they hold; 0 = none (DMA) or unknown */
-  char *source;                  /* (owned) (nullable) */
-  char *date;                    /* (owned) (nullable) of the data */
-  GPtrArray *paths;              /* (owned) (element-type PodLibraryPath) */
-  GPtrArray *notes;              /* (owned) (element-type utf8): how it was fitted */
+  char **chips;              /* (owned) names; "*" for any chip that nobody fitted */
+  unsigned switch_dtypes;    /* bit 1 << PodDtype: what in-switch reduction adds */
+  unsigned min_switch_ranks; /* smallest group that uses it */
+  unsigned n_channels;       /* communication blocks of a large collective; 0 = unknown */
+  unsigned n_sms;            /* SMs that they hold; 0 = none (DMA) or unknown */
+  char *source;              /* (owned) (nullable) */
+  char *date;                /* (owned) (nullable) of the data */
+  GPtrArray *paths;          /* (owned) (element-type PodLibraryPath) */
+  GPtrArray *notes;          /* (owned) (element-type utf8): how it was fitted */
 } PodLibraryDevice;
 
 typedef struct PodLibrary
@@ -91,7 +91,8 @@ const char *pod_library_default (const PodChip *chip);
  * none) (nullable) */
 const PodLibraryDevice *pod_library_device (const PodLibrary *library, const PodChip *chip);
 bool pod_library_device_is_fitted (const PodLibraryDevice *device);
-/* One line for the output: which library, and whether it knows the chip. Returns: (transfer full) */
+/* One line for the output: which library, and whether it knows the chip. Returns: (transfer full)
+ */
 char *pod_library_describe (const PodLibrary *library, const PodChip *chip);
 
 /* The file again, to the byte. Returns: (transfer full) */
@@ -123,13 +124,13 @@ typedef struct
   PodCollectiveKind kind;
   PodDtype dtype;
   uint32_t n_ranks;
-  unsigned n_steps;           /* inside a node; all-to-all: the peers */
-  unsigned n_net_steps;       /* between nodes */
-  double net_latency_s;       /* of those steps' links */
-  double inside_s_per_byte;   /* slowest scale-up link at its nominal rate, per payload byte */
-  double across_s_per_byte;   /* slowest NIC or tree link */
-  double own_s_per_byte;      /* 1/n of the payload at the nominal rate of a port */
-  double floor_s;             /* of the chip: replaces launch where the entry is "*" */
+  unsigned n_steps;         /* inside a node; all-to-all: the peers */
+  unsigned n_net_steps;     /* between nodes */
+  double net_latency_s;     /* of those steps' links */
+  double inside_s_per_byte; /* slowest scale-up link at its nominal rate, per payload byte */
+  double across_s_per_byte; /* slowest NIC or tree link */
+  double own_s_per_byte;    /* 1/n of the payload at the nominal rate of a port */
+  double floor_s;           /* of the chip: replaces launch where the entry is "*" */
 } PodLibraryShape;
 
 typedef struct

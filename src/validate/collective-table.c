@@ -15,8 +15,8 @@ static const struct
   const char *chip;
   const char *device;
 } xla_devices[] = {
-  { "h100", "sm_90" },         { "b200", "sm_100_B200" }, { "gb200", "sm_100_GB200" },
-  { "gb300", "sm_103" },       { "mi355x", "gfx950" },
+  { "h100", "sm_90" },   { "b200", "sm_100_B200" }, { "gb200", "sm_100_GB200" },
+  { "gb300", "sm_103" }, { "mi355x", "gfx950" },
 };
 
 static const struct
@@ -24,13 +24,20 @@ static const struct
   const char *name;
   PodCollectiveKind kind;
 } operations[] = {
-  { "all_gather", POD_ALL_GATHER },         { "all-gather", POD_ALL_GATHER },
-  { "reduce_scatter", POD_REDUCE_SCATTER }, { "reduce-scatter", POD_REDUCE_SCATTER },
-  { "all_reduce", POD_ALL_REDUCE },         { "all-reduce", POD_ALL_REDUCE },
-  { "alltoall", POD_ALL_TO_ALL },           { "all_to_all", POD_ALL_TO_ALL },
-  { "all-to-all", POD_ALL_TO_ALL },         { "collective-permute", POD_PERMUTE },
-  { "collective_permute", POD_PERMUTE },    { "broadcast", POD_BROADCAST },
-  { "reduce", POD_REDUCE },                 { "sendrecv", POD_SEND },
+  { "all_gather", POD_ALL_GATHER },
+  { "all-gather", POD_ALL_GATHER },
+  { "reduce_scatter", POD_REDUCE_SCATTER },
+  { "reduce-scatter", POD_REDUCE_SCATTER },
+  { "all_reduce", POD_ALL_REDUCE },
+  { "all-reduce", POD_ALL_REDUCE },
+  { "alltoall", POD_ALL_TO_ALL },
+  { "all_to_all", POD_ALL_TO_ALL },
+  { "all-to-all", POD_ALL_TO_ALL },
+  { "collective-permute", POD_PERMUTE },
+  { "collective_permute", POD_PERMUTE },
+  { "broadcast", POD_BROADCAST },
+  { "reduce", POD_REDUCE },
+  { "sendrecv", POD_SEND },
 };
 
 static const struct
@@ -38,10 +45,10 @@ static const struct
   const char *name;
   PodDtype dtype;
 } dtypes[] = {
-  { "half", POD_DTYPE_FP16 }, { "float16", POD_DTYPE_FP16 }, { "F16", POD_DTYPE_FP16 },
-  { "bfloat16", POD_DTYPE_BF16 }, { "BF16", POD_DTYPE_BF16 }, { "bf16", POD_DTYPE_BF16 },
-  { "float", POD_DTYPE_FP32 }, { "F32", POD_DTYPE_FP32 }, { "fp32", POD_DTYPE_FP32 },
-  { "int8", POD_DTYPE_INT8 }, { "S8", POD_DTYPE_INT8 },
+  { "half", POD_DTYPE_FP16 },     { "float16", POD_DTYPE_FP16 }, { "F16", POD_DTYPE_FP16 },
+  { "bfloat16", POD_DTYPE_BF16 }, { "BF16", POD_DTYPE_BF16 },    { "bf16", POD_DTYPE_BF16 },
+  { "float", POD_DTYPE_FP32 },    { "F32", POD_DTYPE_FP32 },     { "fp32", POD_DTYPE_FP32 },
+  { "int8", POD_DTYPE_INT8 },     { "S8", POD_DTYPE_INT8 },
 };
 
 /* Where the columns of a table stand. */
@@ -73,9 +80,8 @@ static void
 split_halves (PodCollectiveTable *table)
 {
   bool has_sizes = false;
-  uint64_t first = table->samples->len > 0
-                       ? g_array_index (table->samples, PodCollectiveSample, 0).bytes
-                       : 0;
+  uint64_t first
+      = table->samples->len > 0 ? g_array_index (table->samples, PodCollectiveSample, 0).bytes : 0;
   uint64_t second = first;
 
   for (guint i = 1; i < table->samples->len; i++)
@@ -202,9 +208,9 @@ read_row (PodCollectiveTable *table, char *const *cells, const Columns *columns,
   if (!find_operation (cells[columns->op], &sample.kind)
       || !find_dtype (cells[columns->dtype], &sample.dtype))
     {
-      g_ptr_array_add (table->skipped, g_strdup_printf ("line %u: operation %s of %s is unknown",
-                                                        line, cells[columns->op],
-                                                        cells[columns->dtype]));
+      g_ptr_array_add (table->skipped,
+                       g_strdup_printf ("line %u: operation %s of %s is unknown", line,
+                                        cells[columns->op], cells[columns->dtype]));
       return true;
     }
   if (!read_numbers (cells, columns, &sample, error))
@@ -251,10 +257,11 @@ read_lines (PodCollectiveTable *table, char *const *lines, const char *chip, GEr
           n_columns = g_strv_length (cells);
           if (read_titles (cells, &columns))
             continue;
-          g_set_error (error, POD_ERROR, POD_ERROR_PARSE,
-                       "%s:%u: expected the columns op dtype gpus bytes latency_us, or device op "
-                       "dtype group_size groups_at_once pairs tensor_bytes throughput_Bps runtime_us",
-                       table->file, i + 1);
+          g_set_error (
+              error, POD_ERROR, POD_ERROR_PARSE,
+              "%s:%u: expected the columns op dtype gpus bytes latency_us, or device op "
+              "dtype group_size groups_at_once pairs tensor_bytes throughput_Bps runtime_us",
+              table->file, i + 1);
           return false;
         }
       if (g_strv_length (cells) != n_columns)

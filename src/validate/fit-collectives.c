@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 
-/* A pattern search in the logarithms of the numbers: each is moved up and down by its own step, kept
- * where the loss falls, the step halved where it does not; then again from disturbed copies of the
- * best. It needs no gradient, which a chooser that jumps between protocols does not have. */
+/* A pattern search in the logarithms of the numbers: each is moved up and down by its own step,
+ * kept where the loss falls, the step halved where it does not; then again from disturbed copies of
+ * the best. It needs no gradient, which a chooser that jumps between protocols does not have. */
 
 enum
 {
@@ -48,13 +48,13 @@ typedef struct
 typedef struct
 {
   PodLibraryDevice *device;
-  GArray *rows;       /* Row */
-  GPtrArray *cases;   /* (owned) GArray */
-  GPtrArray *ways;    /* (owned) GArray, as the cases */
-  GArray *numbers;    /* double *: what moves */
-  GArray *least;      /* double */
-  GArray *most;       /* double */
-  GArray *start;      /* double: logarithm */
+  GArray *rows;     /* Row */
+  GPtrArray *cases; /* (owned) GArray */
+  GPtrArray *ways;  /* (owned) GArray, as the cases */
+  GArray *numbers;  /* double *: what moves */
+  GArray *least;    /* double */
+  GArray *most;     /* double */
+  GArray *start;    /* double: logarithm */
   double weight[POD_N_COLLECTIVES];
 } Fit;
 
@@ -142,7 +142,8 @@ find_cases (Fit *fit, const PodLibrary *library, const PodTopology *topology, gu
   if (cases->len == 0)
     {
       g_array_unref (cases);
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "the template has no path for %s over %u ranks",
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                   "the template has no path for %s over %u ranks",
                    pod_collective_name (sample->kind), sample->n_ranks);
       return NULL;
     }
@@ -453,10 +454,9 @@ drop_unreached (const Fit *fit)
       {
         PodLibraryPrice price;
 
-        g_ptr_array_add (reached,
-                         (gpointer) pod_library_choose (fit->device,
-                                                        g_ptr_array_index (fit->cases, c),
-                                                        UINT64_C (1) << log2, &price));
+        g_ptr_array_add (reached, (gpointer) pod_library_choose (fit->device,
+                                                                 g_ptr_array_index (fit->cases, c),
+                                                                 UINT64_C (1) << log2, &price));
       }
   for (guint i = fit->device->paths->len; i-- > 0;)
     if (!g_ptr_array_find (reached, g_ptr_array_index (fit->device->paths, i), NULL))
@@ -481,7 +481,8 @@ pod_fit_collectives (const PodCollectiveFitInput *inputs, unsigned n_inputs,
                      PodLibraryDevice *device, PodCollectiveFit *out, GError **error)
 {
   g_autoptr (GPtrArray) devices = g_ptr_array_new ();
-  const PodLibrary library = { .devices = devices }; /* this entry alone, so that it is the one found */
+  const PodLibrary library
+      = { .devices = devices }; /* this entry alone, so that it is the one found */
   g_auto (Fit) fit = {
     .device = device,
     .rows = g_array_new (FALSE, TRUE, sizeof (Row)),

@@ -7,17 +7,17 @@
 
 typedef struct
 {
-  const PodTopology *topology;     /* the machine that was measured */
+  const PodTopology *topology; /* the machine that was measured */
   const PodCollectiveTable *table;
 } PodCollectiveFitInput;
 
 typedef struct
 {
-  unsigned n_numbers;  /* fitted */
-  unsigned n_rows;     /* judged */
-  double before;       /* median error of the chip's launch floor and network efficiency alone */
-  double fitted_half;  /* median error on the sizes that the fit saw */
-  double held_out;     /* and on the others */
+  unsigned n_numbers; /* fitted */
+  unsigned n_rows;    /* judged */
+  double before;      /* median error of the chip's launch floor and network efficiency alone */
+  double fitted_half; /* median error on the sizes that the fit saw */
+  double held_out;    /* and on the others */
 } PodCollectiveFit;
 
 /* Moves the numbers of @device, rounds them as the file will have them, drops paths that no

@@ -77,7 +77,8 @@ predict (const PodTopology *topology, const PodLibrary *library, PodFidelity fid
          PodCollectiveVerdict *verdict, double *out_s, GError **error)
 {
   PodGroup group;
-  G_GNUC_UNUSED g_autofree uint32_t *devices = pod_collective_first_group (verdict->sample.n_ranks, &group); /* what group points to */
+  G_GNUC_UNUSED g_autofree uint32_t *devices
+      = pod_collective_first_group (verdict->sample.n_ranks, &group); /* what group points to */
   const PodPlanQuery query = {
     .topology = topology,
     .fidelity = fidelity,
@@ -108,9 +109,9 @@ judge_table (PodCollectiveValidation *validation, unsigned input, GError **error
   const PodLibrary *library = g_ptr_array_index (validation->libraries, input);
 
   for (guint i = 0; i < table->skipped->len; i++)
-    g_ptr_array_add (validation->skipped,
-                     g_strdup_printf ("%s: %s", table->file,
-                                      (char *) g_ptr_array_index (table->skipped, i)));
+    g_ptr_array_add (
+        validation->skipped,
+        g_strdup_printf ("%s: %s", table->file, (char *) g_ptr_array_index (table->skipped, i)));
   for (guint i = 0; i < table->samples->len; i++)
     {
       PodCollectiveVerdict verdict = { .input = input };
@@ -152,7 +153,8 @@ add_input (PodCollectiveValidation *validation, const PodCollectiveValidationInp
   if (!has_library)
     name = NULL;
   g_ptr_array_add (validation->libraries, name != NULL ? pod_library_load (name, error) : NULL);
-  if (name != NULL && g_ptr_array_index (validation->libraries, validation->libraries->len - 1) == NULL)
+  if (name != NULL
+      && g_ptr_array_index (validation->libraries, validation->libraries->len - 1) == NULL)
     return false;
   table = pod_collective_table_load (input->file, topology->chip->name, error);
   if (table == NULL)
@@ -274,14 +276,15 @@ pod_collective_ideal_exceptions (const PodCollectiveValidation *validation)
       if (verdict->ideal_s <= verdict->sample.time_s)
         continue;
       g_ptr_array_add (
-          out, g_strdup_printf (
-                   "%s:%u: %s over %u, %" G_GUINT64_FORMAT " B: measured %.2f us, ideal %.2f us: %s",
-                   table->file, verdict->sample.line, pod_collective_name (verdict->sample.kind),
-                   verdict->sample.n_ranks, verdict->sample.bytes, verdict->sample.time_s * 1e6,
-                   verdict->ideal_s * 1e6,
-                   verdict->sample.kind == POD_PERMUTE
-                       ? "the table gives the number of pairs, not who sends to whom"
-                       : "beyond the nominal rate of the links"));
+          out, g_strdup_printf ("%s:%u: %s over %u, %" G_GUINT64_FORMAT
+                                " B: measured %.2f us, ideal %.2f us: %s",
+                                table->file, verdict->sample.line,
+                                pod_collective_name (verdict->sample.kind), verdict->sample.n_ranks,
+                                verdict->sample.bytes, verdict->sample.time_s * 1e6,
+                                verdict->ideal_s * 1e6,
+                                verdict->sample.kind == POD_PERMUTE
+                                    ? "the table gives the number of pairs, not who sends to whom"
+                                    : "beyond the nominal rate of the links"));
     }
   return out;
 }
@@ -390,8 +393,9 @@ pod_collective_leave_one_out (const PodCollectiveValidationInput *inputs, unsign
   g_autoptr (PodCollectiveValidation) validation = validation_new ();
   g_autoptr (PodLibrary) library = pod_library_load_alone (template_name, error);
   g_autofree PodCollectiveFitInput *fits = g_new0 (PodCollectiveFitInput, n_inputs);
-  const PodVerdictFilter filter
-      = { .input = (int) left_out, .kind = -1, .half = -1, .steady = 1, .least_bytes = least_bytes };
+  const PodVerdictFilter filter = {
+    .input = (int) left_out, .kind = -1, .half = -1, .steady = 1, .least_bytes = least_bytes
+  };
   PodCollectiveFit fit;
   unsigned n_fits = 0;
 

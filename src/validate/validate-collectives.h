@@ -8,7 +8,7 @@
 
 typedef struct
 {
-  const char *file;    /* the table */
+  const char *file; /* the table */
   const char *chip;
   const char *library; /* (nullable) the chip's own */
 } PodCollectiveValidationInput;
@@ -16,7 +16,7 @@ typedef struct
 typedef struct
 {
   PodCollectiveSample sample;
-  unsigned input;      /* which table */
+  unsigned input; /* which table */
   double predicted_s;
   double ideal_s;
   const char *algorithm;
@@ -55,15 +55,18 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodCollectiveValidation, pod_collective_validatio
 /* Which verdicts a summary counts. */
 typedef struct
 {
-  int input; /* -1: all */
-  int kind;  /* -1: all */
-  int half;  /* 1 fitted, 0 held out, -1 both */
+  int input;  /* -1: all */
+  int kind;   /* -1: all */
+  int half;   /* 1 fitted, 0 held out, -1 both */
   int steady; /* 1 only rows at steady sizes, 0 only the others, -1 both */
   uint64_t least_bytes;
   bool has_unjudged;
 } PodVerdictFilter;
 
-#define POD_ALL_VERDICTS { .input = -1, .kind = -1, .half = -1, .steady = -1 }
+#define POD_ALL_VERDICTS                                                                           \
+  {                                                                                                \
+    .input = -1, .kind = -1, .half = -1, .steady = -1                                              \
+  }
 
 PodErrorSummary pod_collective_summary (const PodCollectiveValidation *validation,
                                         const PodVerdictFilter *filter);
