@@ -24,6 +24,7 @@ enum
 static const PodCollectiveValidationInput shipped[] = {
   { "nccl-a100.tsv", "a100", "nccl-2.27" },
   { "nccl-h100.tsv", "h100", "nccl-2.27" },
+  { "nccl-h100-nodes.tsv", "h100", "nccl-2.27" },
   { "nccl-h200-large.tsv", "h200", "nccl-2.27" },
   { "nccl-b200.tsv", "b200", "nccl-2.27" },
   { "nccl-b200-large.tsv", "b200", "nccl-2.27" },

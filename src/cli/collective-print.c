@@ -1,5 +1,6 @@
 #include "cli/collective-private.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -361,7 +362,8 @@ print_plan (const PodCollectiveJob *job, const PodCollectiveRow *row, const PodP
                               : g_strconcat (plan->algorithm, "/", plan->protocol, NULL);
   g_autofree char *time
       = pod_format_seconds (pod_plan_time (job->topology, job->fidelity, plan, row->payload_bytes));
-  g_autofree char *cost = pod_format_seconds (plan->cost_s);
+  g_autofree char *cost
+      = isfinite (plan->cost_s) ? pod_format_seconds (plan->cost_s) : g_strdup ("outside its sizes");
 
   if (plan->protocol == NULL)
     printf ("%c %-18s %10s  %s\n", is_chosen ? '>' : ' ', name, time, plan->explain);

@@ -75,19 +75,28 @@ pod_library_shape (const PodPlanRequest *request, const PodPlan *plan, PodLibrar
     }
 }
 
+/* How much longer than their plan @bandwidth_s of the links is. No rounding touches the plan's time
+ * of this many bytes. */
+static double
+wire_ratio (const PodPlanRequest *request, const PodPlan *plan, double bandwidth_s, uint64_t bytes)
+{
+  const uint64_t many_bytes = G_GUINT64_CONSTANT (1) << 50;
+
+  return bandwidth_s * ((double) many_bytes / (double) bytes)
+         / pod_plan_time (request->topology, request->fidelity, plan, many_bytes);
+}
+
 void
 pod_library_apply (const PodPlanRequest *request, const PodLibraryPath *path,
                    const PodLibraryShape *shape, uint64_t payload_bytes, PodPlan *plan)
 {
-  const uint64_t many_bytes = G_GUINT64_CONSTANT (1) << 50; /* no rounding touches their time */
   g_autofree char *how = g_steal_pointer (&plan->explain);
-  PodLibraryPrice price, large;
+  PodLibraryPrice price, one;
 
   plan->latency_ps = 0;
-  pod_library_price (path, shape, many_bytes, &large);
-  plan->wire_ratio
-      = large.bandwidth_s / pod_plan_time (request->topology, request->fidelity, plan, many_bytes);
   pod_library_price (path, shape, payload_bytes, &price);
+  pod_library_price (path, shape, MAX (payload_bytes, 1), &one);
+  plan->wire_ratio = wire_ratio (request, plan, one.bandwidth_s, MAX (payload_bytes, 1));
   plan->protocol = pod_protocol_name (path->protocol);
   plan->cost_s = price.cost_s;
   /* The bytes hold their links for bandwidth_s, the rest passes before them */

@@ -29,20 +29,50 @@ pod_library_path_fits (const PodLibraryDevice *device, const PodLibraryPath *pat
              && shape->n_ranks >= device->min_switch_ranks);
 }
 
+/* How much longer an all-to-all takes for the channels that its peers leave idle: C r / (n c). */
 static double
-bandwidth_s (const PodLibraryPath *path, const PodLibraryShape *shape, double bytes)
+idle_factor (double channels, double n_ranks)
+{
+  double per_peer = 1;
+
+  while (2 * per_peer * n_ranks <= channels)
+    per_peer *= 2;
+  return channels * ceil (n_ranks * per_peer / channels) / (n_ranks * per_peer);
+}
+
+/* Scale-up links. */
+static double
+inside_s (const PodLibraryPath *path, const PodLibraryShape *shape, double bytes)
 {
   double rate = path->kind_rate_ratio[shape->kind] > 0 ? path->kind_rate_ratio[shape->kind]
                                                        : path->rate_ratio;
+  double slow_bytes = path->channel_bytes > 0 ? MIN (bytes, path->channel_bytes) : bytes;
+
+  if (shape->kind == POD_ALL_TO_ALL && path->peer_channels > 0)
+    bytes += slow_bytes * (idle_factor (path->peer_channels, shape->n_ranks) - 1);
+  return bytes * shape->inside_s_per_byte / rate;
+}
+
+static double
+bandwidth_s (const PodLibraryPath *path, const PodLibraryShape *shape, double bytes)
+{
   double net_rate = path->net_rate_ratio > 0 ? path->net_rate_ratio : 1;
-  double s_per_byte = MAX (shape->inside_s_per_byte / rate, shape->across_s_per_byte / net_rate);
+  double s = MAX (inside_s (path, shape, bytes), bytes * shape->across_s_per_byte / net_rate);
 
   if (path->own_rate_ratio > 0)
-    s_per_byte += shape->own_s_per_byte / path->own_rate_ratio;
+    s += bytes * shape->own_s_per_byte / path->own_rate_ratio;
   if (path->narrow_rate_ratio > 0 && is_reduction (shape->kind)
       && is_one_byte_integer (shape->dtype))
-    s_per_byte += shape->own_s_per_byte / path->narrow_rate_ratio;
-  return bytes * s_per_byte;
+    s += bytes * shape->own_s_per_byte / path->narrow_rate_ratio;
+  return s;
+}
+
+/* Outside the sizes of a path no price makes the library take it. */
+static bool
+is_outside (const PodLibraryPath *path, const PodLibraryShape *shape, double bytes)
+{
+  return bytes < path->least_bytes * shape->n_ranks
+         || (path->limit_bytes > 0 && bytes > path->limit_bytes * shape->n_ranks);
 }
 
 /* (a^p + b^p)^(1/p) without overflow for the large p that a maximum is. */
@@ -76,9 +106,10 @@ pod_library_price (const PodLibraryPath *path, const PodLibraryShape *shape, uin
   double bytes = (double) payload_bytes;
   double widen
       = 1 + (path->widen_ratio > 0 ? path->widen_ratio * bytes / (bytes + path->widen_bytes) : 0);
+  double pairs = shape->kind == POD_ALL_TO_ALL ? pow (shape->n_ranks - 1.0, 2) : 0;
   double launch_s = path->launch_s + shape->floor_s + path->spread_s * (1 - 1.0 / shape->n_ranks);
   double steps_s = shape->n_steps * path->step_s + shape->n_net_steps * path->net_step_s
-                   + shape->net_latency_s;
+                   + shape->net_latency_s + pairs * path->pair_step_s;
 
   out->bandwidth_s = bandwidth_s (path, shape, bytes);
   out->time_s = launch_s * widen + overlapped (steps_s * widen, out->bandwidth_s, path->overlap);
@@ -86,6 +117,8 @@ pod_library_price (const PodLibraryPath *path, const PodLibraryShape *shape, uin
   out->cost_s = out->time_s;
   if (path->tuner_rate_ratio > 0)
     out->cost_s = tuner_cost (path, shape, bytes);
+  if (is_outside (path, shape, bytes))
+    out->cost_s = INFINITY;
 }
 
 double
@@ -93,6 +126,8 @@ pod_library_cost (const PodLibraryPath *path, const PodLibraryShape *shape, uint
 {
   PodLibraryPrice price;
 
+  if (is_outside (path, shape, (double) payload_bytes))
+    return INFINITY;
   if (path->tuner_rate_ratio > 0)
     return tuner_cost (path, shape, (double) payload_bytes);
   pod_library_price (path, shape, payload_bytes, &price);

@@ -32,6 +32,7 @@ const PodLibraryNumber pod_library_numbers[] = {
   { "launch", POD_UNIT_SECONDS, PATH (launch_s), 1e-7, 3e-4 },
   { "spread", POD_UNIT_SECONDS, PATH (spread_s), 1e-8, 3e-4 },
   { "step", POD_UNIT_SECONDS, PATH (step_s), 1e-8, 6e-5 },
+  { "pair_step", POD_UNIT_SECONDS, PATH (pair_step_s), 1e-10, 1e-6 },
   { "net_step", POD_UNIT_SECONDS, PATH (net_step_s), 1e-8, 6e-5 },
   { "widen", POD_UNIT_RATIO, PATH (widen_ratio), 1e-3, 1 },
   { "widen_size", POD_UNIT_BYTES, PATH (widen_bytes), 512, 1e7 },
@@ -43,6 +44,10 @@ const PodLibraryNumber pod_library_numbers[] = {
   { "net_rate", POD_UNIT_RATIO, PATH (net_rate_ratio), 0.01, 1 },
   { "own_rate", POD_UNIT_COUNT, PATH (own_rate_ratio), 0.005, 50 },
   { "narrow_rate", POD_UNIT_COUNT, PATH (narrow_rate_ratio), 0.1, 50 },
+  { "peer_channels", POD_UNIT_COUNT, PATH (peer_channels), 1, 1024 },
+  { "channel_size", POD_UNIT_BYTES, PATH (channel_bytes), 1e6, 1e12 },
+  { "least", POD_UNIT_BYTES, PATH (least_bytes), 1, 1e12 },
+  { "limit", POD_UNIT_BYTES, PATH (limit_bytes), 1, 1e12 },
   { "tuner_launch", POD_UNIT_SECONDS, PATH (tuner_launch_s), 1e-7, 3e-4 },
   { "tuner_step", POD_UNIT_SECONDS, PATH (tuner_step_s), 1e-8, 6e-5 },
   { "tuner_net_step", POD_UNIT_SECONDS, PATH (tuner_net_step_s), 1e-8, 6e-5 },
@@ -118,6 +123,18 @@ free_device (gpointer data)
   pod_library_device_free (data);
 }
 
+static PodLibraryPath *
+path_copy (const PodLibraryPath *from)
+{
+  PodLibraryPath *to = g_memdup2 (from, sizeof *from);
+
+  to->algorithm = g_strdup (from->algorithm);
+  to->sources = g_new0 (char *, pod_n_library_numbers);
+  for (size_t k = 0; k < pod_n_library_numbers; k++)
+    to->sources[k] = g_strdup (from->sources[k]);
+  return to;
+}
+
 PodLibraryDevice *
 pod_library_device_copy (const PodLibraryDevice *device)
 {
@@ -129,16 +146,7 @@ pod_library_device_copy (const PodLibraryDevice *device)
   copy->paths = g_ptr_array_new_with_free_func (path_free);
   copy->notes = g_ptr_array_new_with_free_func (g_free);
   for (guint i = 0; i < device->paths->len; i++)
-    {
-      const PodLibraryPath *from = g_ptr_array_index (device->paths, i);
-      PodLibraryPath *to = g_memdup2 (from, sizeof *from);
-
-      to->algorithm = g_strdup (from->algorithm);
-      to->sources = g_new0 (char *, pod_n_library_numbers);
-      for (size_t k = 0; k < pod_n_library_numbers; k++)
-        to->sources[k] = g_strdup (from->sources[k]);
-      g_ptr_array_add (copy->paths, to);
-    }
+    g_ptr_array_add (copy->paths, path_copy (g_ptr_array_index (device->paths, i)));
   for (guint i = 0; i < device->notes->len; i++)
     g_ptr_array_add (copy->notes, g_strdup (g_ptr_array_index (device->notes, i)));
   return copy;
@@ -214,6 +222,8 @@ check_path (const PodXml *xml, xmlNodePtr node, const PodLibraryPath *path, GErr
                             pod_library_numbers[i].name);
   if (path->widen_ratio > 0 && !(path->widen_bytes > 0))
     return pod_xml_error (xml, node, error, "widen needs a widen_size above 0");
+  if (path->channel_bytes > 0 && !(path->peer_channels >= 1))
+    return pod_xml_error (xml, node, error, "channel_size needs peer_channels");
   return path->overlap >= 1 || pod_xml_error (xml, node, error, "overlap must be 1 or more");
 }
 
@@ -301,7 +311,37 @@ read_device (const PodXml *xml, xmlNodePtr node, PodLibrary *library, GError **e
   return true;
 }
 
-/* A device without paths has those of "*", as a template gives them. */
+/* Is one of the first @n paths of @device for what @path is for? */
+static bool
+has_path (const PodLibraryDevice *device, guint n, const PodLibraryPath *path)
+{
+  for (guint i = 0; i < n; i++)
+    {
+      const PodLibraryPath *own = g_ptr_array_index (device->paths, i);
+
+      if (strcmp (own->algorithm, path->algorithm) == 0 && own->protocol == path->protocol
+          && (own->kinds & path->kinds) != 0)
+        return true;
+    }
+  return false;
+}
+
+static void
+add_missing_paths (PodLibraryDevice *device, const PodLibraryDevice *from)
+{
+  guint n_own = device->paths->len;
+
+  for (guint i = 0; i < from->paths->len; i++)
+    {
+      const PodLibraryPath *path = g_ptr_array_index (from->paths, i);
+
+      if (!has_path (device, n_own, path))
+        g_ptr_array_add (device->paths, path_copy (path));
+    }
+}
+
+/* Devices after "*" have its paths but for those that they give themselves: so a template says
+ * what its devices share. */
 static void
 take_common_paths (PodLibrary *library)
 {
@@ -313,13 +353,8 @@ take_common_paths (PodLibrary *library)
 
       if (!pod_library_device_is_fitted (device))
         any = device;
-      if (any != NULL && device->paths->len == 0)
-        {
-          g_autoptr (PodLibraryDevice) copy = pod_library_device_copy (any);
-
-          g_ptr_array_unref (device->paths);
-          device->paths = g_ptr_array_ref (copy->paths);
-        }
+      else if (any != NULL)
+        add_missing_paths (device, any);
     }
 }
 

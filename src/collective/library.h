@@ -24,7 +24,11 @@ typedef enum
  *   time      = launch part + (step part^overlap + bandwidth^overlap)^(1/overlap)
  *
  * overlap 1 adds the two; above 1 the pipeline hides part of the steps behind the bytes. Rates are
- * parts of the nominal link rate. */
+ * parts of the nominal link rate.
+ *
+ * An all-to-all gives each of its n peers c of the C peer_channels, c the largest power of 2 up to
+ * C/n, at least 1, and goes round all of them in r = ceil(n c / C) turns. Of w / rate the first
+ * channel_size bytes take C r / (n c) times as long, for channels idle. */
 typedef struct
 {
   char *algorithm; /* (owned) as in PodPlan */
@@ -33,7 +37,8 @@ typedef struct
   double launch_s;
   double spread_s; /* reaching many peers at once, which saturates */
   double step_s;
-  double net_step_s; /* of a step between nodes, on top of its links' latency */
+  double pair_step_s; /* x (n-1)^2 of an all-to-all: all pairs of ranks at once */
+  double net_step_s;  /* of a step between nodes, on top of its links' latency */
   double widen_ratio;
   double widen_bytes;
   double overlap;
@@ -42,6 +47,10 @@ typedef struct
   double net_rate_ratio;                     /* of NIC and tree links; 0 = 1 */
   double own_rate_ratio;                     /* copy of a rank's own shard; 0 = free */
   double narrow_rate_ratio; /* arithmetic of one-byte integers, per shard; 0 = free */
+  double peer_channels;     /* of an all-to-all; 0 = as many as it needs */
+  double channel_bytes;     /* 0 = without end */
+  double least_bytes;       /* V/n: below it the library never takes the path; 0 = none */
+  double limit_bytes;       /* V/n: above it the library never takes the path; 0 = none */
   double tuner_launch_s;    /* what the library believes when it chooses */
   double tuner_step_s;
   double tuner_net_step_s;

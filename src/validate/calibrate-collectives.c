@@ -30,7 +30,8 @@ describe (PodLibraryDevice *device, const PodCollectiveValidation *validation,
   for (guint i = 0; i < validation->tables->len; i++)
     {
       const PodCollectiveTable *table = g_ptr_array_index (validation->tables, i);
-      const PodTopology *topology = g_ptr_array_index (validation->topologies, i);
+      const PodTopology *topology
+          = pod_collective_machines_domain (g_ptr_array_index (validation->machines, i));
       g_autofree char *name = g_path_get_basename (table->file);
 
       g_string_append_printf (source, "%s%s (%s): %s", i > 0 ? "; " : "", name,
@@ -99,7 +100,7 @@ pod_calibrate_collectives (const PodCollectiveCalibration *request, PodCollectiv
     return false;
   for (unsigned i = 0; i < request->n_inputs; i++)
     fits[i] = (PodCollectiveFitInput){
-      .topology = g_ptr_array_index (before->topologies, i),
+      .machines = g_ptr_array_index (before->machines, i),
       .table = g_ptr_array_index (before->tables, i),
     };
   if (!pod_fit_collectives (fits, request->n_inputs, device, out, error))

@@ -13,17 +13,20 @@
 enum
 {
   SEED = 20261129,
-  N_STARTS = 64,
+  N_STARTS = 192,
   MAX_SWEEPS = 160,
 };
 
 /* Errors below this are left to their average, those above count more: the bar is on the 90th
  * percentile too. */
-static const double wide_error = 0.12;
+static const double wide_error = 0.10;
 static const double wide_weight = 2.0;
-/* Rows in the noise of their source pull little. */
-static const double small_weight = 0.25;
-static const double small_most = 1.2;
+/* Small rows pull this much where they are noise: where a doubled size runs over 10 % faster in
+ * more than a tenth of the steps. Elsewhere they count as the others do. */
+static const double noisy_weight = 0.25;
+static const double noisy_most = 1.2;
+static const double noisy_part = 0.1;
+static const double noisy_step = 0.9;
 /* Pulls what the rows do not decide to where the template starts: the square of its logarithm. */
 static const double start_weight = 1e-3;
 
@@ -42,6 +45,7 @@ typedef struct
   double time_s;
   PodCollectiveKind kind;
   bool is_small;
+  bool is_noisy;
   bool is_fitted;
 } Row;
 
@@ -55,6 +59,7 @@ typedef struct
   GArray *least;    /* double */
   GArray *most;     /* double */
   GArray *start;    /* double: logarithm */
+  GArray *beliefs;  /* guint: which of them are tuner numbers */
   double weight[POD_N_COLLECTIVES];
 } Fit;
 
@@ -74,6 +79,7 @@ fit_clear (Fit *fit)
   g_array_unref (fit->least);
   g_array_unref (fit->most);
   g_array_unref (fit->start);
+  g_array_unref (fit->beliefs);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Fit, fit_clear)
@@ -152,15 +158,52 @@ find_cases (Fit *fit, const PodLibrary *library, const PodTopology *topology, gu
   return cases;
 }
 
+/* The time of the same collective at twice the size; 0 = not measured. O(rows). */
+static double
+doubled_s (const Fit *fit, guint first_row, const Row *row)
+{
+  for (guint i = first_row; i < fit->rows->len; i++)
+    {
+      const Row *other = &g_array_index (fit->rows, Row, i);
+
+      if (other->cases == row->cases && other->bytes == 2 * row->bytes)
+        return other->time_s;
+    }
+  return 0;
+}
+
+/* Says of the small rows from @first_row on whether they are noise. */
+static void
+mark_noise (Fit *fit, guint first_row)
+{
+  unsigned n_steps = 0, n_faster = 0;
+
+  for (guint i = first_row; i < fit->rows->len; i++)
+    {
+      const Row *row = &g_array_index (fit->rows, Row, i);
+      double after_s = row->is_small ? doubled_s (fit, first_row, row) : 0;
+
+      n_steps += after_s > 0;
+      n_faster += after_s > 0 && after_s < noisy_step * row->time_s;
+    }
+  for (guint i = first_row; i < fit->rows->len; i++)
+    {
+      Row *row = &g_array_index (fit->rows, Row, i);
+
+      row->is_noisy = row->is_small && n_faster > noisy_part * n_steps;
+    }
+}
+
 static bool
 add_rows (Fit *fit, const PodLibrary *library, const PodCollectiveFitInput *input, GError **error)
 {
-  guint first_case = fit->cases->len;
+  guint first_case = fit->cases->len, first_row = fit->rows->len;
 
   for (guint i = 0; i < input->table->samples->len; i++)
     {
       const PodCollectiveSample *sample
           = &g_array_index (input->table->samples, PodCollectiveSample, i);
+      const PodTopology *topology;
       Row row = {
         .bytes = sample->bytes,
         .time_s = sample->time_s,
@@ -169,9 +212,11 @@ add_rows (Fit *fit, const PodLibrary *library, const PodCollectiveFitInput *inpu
         .is_fitted = sample->is_fitted,
       };
 
-      if (sample->n_ranks > input->topology->n_devices)
+      if (!pod_collective_machines_find (input->machines, sample->n_ranks, &topology, error))
+        return false;
+      if (topology == NULL)
         continue;
-      row.cases = find_cases (fit, library, input->topology, first_case, sample, error);
+      row.cases = find_cases (fit, library, topology, first_case, sample, error);
       if (row.cases == NULL)
         {
           g_prefix_error (error, "%s:%u: ", input->table->file, sample->line);
@@ -182,6 +227,7 @@ add_rows (Fit *fit, const PodLibrary *library, const PodCollectiveFitInput *inpu
           row.ways = g_ptr_array_index (fit->ways, c);
       g_array_append_val (fit->rows, row);
     }
+  mark_noise (fit, first_row);
   return true;
 }
 
@@ -199,6 +245,8 @@ add_numbers (Fit *fit)
 
           if (g_strcmp0 (path->sources[k], POD_LIBRARY_FITTED) != 0)
             continue;
+          if (g_str_has_prefix (pod_library_numbers[k].name, "tuner_"))
+            g_array_append_val (fit->beliefs, fit->numbers->len);
           g_array_append_val (fit->numbers, number);
           g_array_append_val (fit->least, pod_library_numbers[k].least);
           g_array_append_val (fit->most, pod_library_numbers[k].most);
@@ -254,8 +302,8 @@ loss (const Fit *fit)
       if (!row->is_fitted)
         continue;
       e = fabs (log1p (error_of (row)));
-      if (row->is_small)
-        sum += fit->weight[row->kind] * small_weight * MIN (e, small_most);
+      if (row->is_noisy)
+        sum += fit->weight[row->kind] * noisy_weight * MIN (e, noisy_most);
       else
         sum += fit->weight[row->kind] * (e + wide_weight * MAX (0, e - wide_error));
     }
@@ -272,7 +320,7 @@ weigh (Fit *fit)
       const Row *row = &g_array_index (fit->rows, Row, i);
 
       if (row->is_fitted)
-        n[row->kind] += row->is_small ? small_weight : 1;
+        n[row->kind] += row->is_noisy ? noisy_weight : 1;
     }
   for (unsigned k = 0; k < POD_N_COLLECTIVES; k++)
     fit->weight[k] = n[k] > 0 ? 1 / n[k] : 0;
@@ -361,6 +409,50 @@ put_back (const Fit *fit, const double *values)
     *number_at (fit, i) = values[i];
 }
 
+/* How far one number goes, in its logarithm, before the loss rises. */
+static double
+slack (const Fit *fit, guint index, int sign)
+{
+  const double step = 0.01, most = 0.5, rise = 1e-3;
+  double was = *number_at (fit, index), limit = loss (fit) * (1 + rise), away = 0;
+
+  while (away < most)
+    {
+      move (fit, index, was * exp (sign * (away + step)));
+      if (loss (fit) > limit)
+        break;
+      away += step;
+    }
+  *number_at (fit, index) = was;
+  return away;
+}
+
+/* What the library believes only decides between which two measured sizes it changes its path:
+ * any value that does so fits as well, and the search ends at the first. Takes the middle. */
+static void
+center_beliefs (const Fit *fit)
+{
+  for (guint i = 0; i < fit->beliefs->len; i++)
+    {
+      guint index = g_array_index (fit->beliefs, guint, i);
+      double up = slack (fit, index, 1), down = slack (fit, index, -1);
+
+      move (fit, index, *number_at (fit, index) * exp ((up - down) / 2));
+    }
+}
+
+/* Every second time all numbers are disturbed, else about a third of them, further. */
+static void
+disturb (const Fit *fit, const double *from, bool is_all, GRand *random)
+{
+  put_back (fit, from);
+  for (guint i = 0; i < fit->numbers->len; i++)
+    if (is_all)
+      move (fit, i, from[i] * exp (g_rand_double_range (random, -0.7, 0.7)));
+    else if (g_rand_double (random) < 1.0 / 3)
+      move (fit, i, from[i] * exp (g_rand_double_range (random, -1.2, 1.2)));
+}
+
 static void
 search_from_many (const Fit *fit)
 {
@@ -373,9 +465,7 @@ search_from_many (const Fit *fit)
     {
       double now;
 
-      put_back (fit, best);
-      for (guint i = 0; i < fit->numbers->len; i++)
-        move (fit, i, best[i] * exp (g_rand_double_range (random, -0.7, 0.7)));
+      disturb (fit, best, start % 2 == 1, random);
       now = search (fit);
       if (now < least)
         {
@@ -384,6 +474,7 @@ search_from_many (const Fit *fit)
         }
     }
   put_back (fit, best);
+  center_beliefs (fit);
   round_numbers (fit);
 }
 
@@ -492,6 +583,7 @@ pod_fit_collectives (const PodCollectiveFitInput *inputs, unsigned n_inputs,
     .least = g_array_new (FALSE, TRUE, sizeof (double)),
     .most = g_array_new (FALSE, TRUE, sizeof (double)),
     .start = g_array_new (FALSE, TRUE, sizeof (double)),
+    .beliefs = g_array_new (FALSE, TRUE, sizeof (guint)),
   };
 
   g_ptr_array_add (devices, device);
@@ -512,7 +604,8 @@ pod_fit_collectives (const PodCollectiveFitInput *inputs, unsigned n_inputs,
     .held_out = median_error (&fit, false),
   };
   for (unsigned i = 0; i < n_inputs; i++)
-    if (!add_net_cases (&fit, &library, inputs[i].topology->chip, error))
+    if (!add_net_cases (&fit, &library, pod_collective_machines_domain (inputs[i].machines)->chip,
+                        error))
       return false;
   drop_unreached (&fit); /* the ways of the rows name paths that are gone: no price after this */
   out->n_numbers = count_fitted (device);

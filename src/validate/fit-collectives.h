@@ -1,13 +1,14 @@
 #pragma once
 
 #include "collective/library.h"
+#include "validate/collective-machine.h"
 #include "validate/collective-table.h"
 
 /* Fits the numbers of a library's entry that say "fitted" to measured collectives. */
 
 typedef struct
 {
-  const PodTopology *topology; /* the machine that was measured */
+  PodCollectiveMachines *machines; /* that were measured */
   const PodCollectiveTable *table;
 } PodCollectiveFitInput;
 

@@ -15,9 +15,9 @@ free_table (gpointer data)
 }
 
 static void
-free_topology (gpointer data)
+free_machines (gpointer data)
 {
-  pod_topology_free (data);
+  pod_collective_machines_free (data);
 }
 
 static void
@@ -32,7 +32,7 @@ pod_collective_validation_free (PodCollectiveValidation *validation)
   if (validation == NULL)
     return;
   g_ptr_array_unref (validation->tables);
-  g_ptr_array_unref (validation->topologies);
+  g_ptr_array_unref (validation->machines);
   g_ptr_array_unref (validation->libraries);
   g_array_unref (validation->verdicts);
   g_ptr_array_unref (validation->skipped);
@@ -45,29 +45,11 @@ validation_new (void)
   PodCollectiveValidation *validation = g_new0 (PodCollectiveValidation, 1);
 
   validation->tables = g_ptr_array_new_with_free_func (free_table);
-  validation->topologies = g_ptr_array_new_with_free_func (free_topology);
+  validation->machines = g_ptr_array_new_with_free_func (free_machines);
   validation->libraries = g_ptr_array_new_with_free_func (free_library);
   validation->verdicts = g_array_new (FALSE, TRUE, sizeof (PodCollectiveVerdict));
   validation->skipped = g_ptr_array_new_with_free_func (g_free);
   return validation;
-}
-
-PodTopology *
-pod_collective_domain (const char *chip, GError **error)
-{
-  g_autoptr (PodChip) loaded = pod_chip_load (chip, NULL, error);
-  g_autofree char *shape = NULL;
-
-  if (loaded == NULL)
-    return NULL;
-  if (loaded->scale_up_chips < 2)
-    {
-      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-                   "%s has no scale-up domain: these tables are of GPUs", chip);
-      return NULL;
-    }
-  shape = g_strdup_printf ("%s:%u", chip, loaded->scale_up_chips);
-  return pod_topology_load (shape, error);
 }
 
 /* ---- predicting ---- */
@@ -105,7 +87,7 @@ static bool
 judge_table (PodCollectiveValidation *validation, unsigned input, GError **error)
 {
   const PodCollectiveTable *table = g_ptr_array_index (validation->tables, input);
-  const PodTopology *topology = g_ptr_array_index (validation->topologies, input);
+  PodCollectiveMachines *machines = g_ptr_array_index (validation->machines, input);
   const PodLibrary *library = g_ptr_array_index (validation->libraries, input);
 
   for (guint i = 0; i < table->skipped->len; i++)
@@ -115,12 +97,16 @@ judge_table (PodCollectiveValidation *validation, unsigned input, GError **error
   for (guint i = 0; i < table->samples->len; i++)
     {
       PodCollectiveVerdict verdict = { .input = input };
+      const PodTopology *topology;
 
       verdict.sample = g_array_index (table->samples, PodCollectiveSample, i);
-      if (verdict.sample.n_ranks > topology->n_devices)
+      if (!pod_collective_machines_find (machines, verdict.sample.n_ranks, &topology, error))
+        return false;
+      if (topology == NULL)
         {
+          topology = pod_collective_machines_domain (machines);
           g_ptr_array_add (validation->skipped,
-                           g_strdup_printf ("%s: line %u: %u ranks, the domain of %s has %u",
+                           g_strdup_printf ("%s: line %u: %u ranks, domains of %s have %u",
                                             table->file, verdict.sample.line,
                                             verdict.sample.n_ranks, topology->chip->name,
                                             topology->n_devices));
@@ -142,21 +128,23 @@ static bool
 add_input (PodCollectiveValidation *validation, const PodCollectiveValidationInput *input,
            bool has_library, GError **error)
 {
-  PodTopology *topology = pod_collective_domain (input->chip, error);
+  PodCollectiveMachines *machines = pod_collective_machines_new (input->chip, error);
+  const PodChip *chip;
   PodCollectiveTable *table;
   const char *name;
 
-  if (topology == NULL)
+  if (machines == NULL)
     return false;
-  g_ptr_array_add (validation->topologies, topology);
-  name = input->library != NULL ? input->library : pod_library_default (topology->chip);
+  g_ptr_array_add (validation->machines, machines);
+  chip = pod_collective_machines_domain (machines)->chip;
+  name = input->library != NULL ? input->library : pod_library_default (chip);
   if (!has_library)
     name = NULL;
   g_ptr_array_add (validation->libraries, name != NULL ? pod_library_load (name, error) : NULL);
   if (name != NULL
       && g_ptr_array_index (validation->libraries, validation->libraries->len - 1) == NULL)
     return false;
-  table = pod_collective_table_load (input->file, topology->chip->name, error);
+  table = pod_collective_table_load (input->file, chip->name, error);
   if (table == NULL)
     return false;
   g_ptr_array_add (validation->tables, table);
@@ -410,7 +398,7 @@ pod_collective_leave_one_out (const PodCollectiveValidationInput *inputs, unsign
         return false;
       if (i != left_out && strcmp (inputs[i].chip, inputs[left_out].chip) != 0)
         fits[n_fits++] = (PodCollectiveFitInput){
-          .topology = g_ptr_array_index (validation->topologies, i),
+          .machines = g_ptr_array_index (validation->machines, i),
           .table = g_ptr_array_index (validation->tables, i),
         };
     }

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "collective/library.h"
+#include "validate/collective-machine.h"
 #include "validate/collective-table.h"
 
 /* Predicted against measured collectives. */
@@ -25,11 +26,11 @@ typedef struct
 
 typedef struct
 {
-  GPtrArray *tables;     /* (element-type PodCollectiveTable), as the inputs */
-  GPtrArray *topologies; /* (element-type PodTopology) */
-  GPtrArray *libraries;  /* (element-type PodLibrary) (nullable elements) */
-  GArray *verdicts;      /* PodCollectiveVerdict */
-  GPtrArray *skipped;    /* (element-type utf8) */
+  GPtrArray *tables;    /* (element-type PodCollectiveTable), as the inputs */
+  GPtrArray *machines;  /* (element-type PodCollectiveMachines) */
+  GPtrArray *libraries; /* (element-type PodLibrary) (nullable elements) */
+  GArray *verdicts;     /* PodCollectiveVerdict */
+  GPtrArray *skipped;   /* (element-type utf8) */
 } PodCollectiveValidation;
 
 /* Errors of rows. */
@@ -80,9 +81,6 @@ GPtrArray *pod_collective_ideal_exceptions (const PodCollectiveValidation *valid
 JsonObject *pod_collective_validation_to_json (const PodCollectiveValidation *validation,
                                                const PodCollectiveValidationInput *inputs,
                                                unsigned n_inputs);
-
-/* "h100:8", "gb200:72": the scale-up domain of a chip. Returns: (transfer full) */
-PodTopology *pod_collective_domain (const char *chip, GError **error);
 
 /* One device that no fit saw: the common entry "*" of @template_name fitted to the other inputs,
  * judged on the rows of inputs[@left_out] from @least_bytes up. */
