@@ -25,7 +25,7 @@ fit ()
 mkdir -p "$OUT"
 rm -f "$OUT/nccl-2.27.xml" "$OUT/rccl.xml" "$OUT/xla.xml"
 fit nccl-2.27 nccl nccl-a100:a100
-fit nccl-2.27 nccl nccl-h100:h100 nccl-h200-large:h200
+fit nccl-2.27 nccl nccl-h100:h100 nccl-h200-large:h200 nccl-h100-nodes:h100
 fit nccl-2.27 nccl nccl-b200:b200 nccl-b200-large:b200
 fit nccl-2.27 nccl nccl-gb200:gb200 nccl-gb200-large:gb200
 fit nccl-2.27 nccl nccl-a100:a100 nccl-h100:h100 nccl-b200:b200 nccl-gb200:gb200 --common

@@ -16,11 +16,9 @@ if [ "$status" -ne 0 ]; then
 fi
 echo "ok validate collectives"
 
-# Bars on the held-out half, by chip, library and operation: median 8 %, 90th percentile 20 %. Rows below 4 MiB of XLA's
-# table have no bar, its permutes are reported only. Known to miss, with bars of their own:
-#   XLA on NVL72 (gb200, gb300): gathers and scatters change protocol at sizes that depend on how many groups run at once,
-#   and all-to-alls over 18, 36 and 72 are up to twice as slow as over 16, 32 and 64; the table does not say why.
-#   H200: two rows of 8 GiB, beyond what the H100 table that its entry is fitted to has.
+# Bars on the held-out half, by chip, library and operation: median 8 %, 90th percentile 20 %; permutes are reported only. Known
+# to miss, with a bar of its own:
+#   H200: two rows of 8 GiB, of which that over 5 GPUs went by the switch and is predicted as a ring.
 awk -F '\t' '
   NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
   $at["half"] == "held_out" && $at["judged"] == "yes" {
@@ -38,14 +36,48 @@ awk -F '\t' '
     if (n == 0) return
     median = quantile(0.5); p90 = quantile(0.9)
     most_median = 0.08; most_p90 = 0.20
-    if (name ~ /^gb[23]00 xla all_to_all/) most_p90 = 0.34
-    else if (name ~ /^gb[23]00 xla (all_gather|reduce_scatter)/) most_p90 = 0.26
-    else if (name ~ /^h200 nccl/) most_median = 0.14
+    if (name ~ /^h200 nccl/) most_median = 0.10
     printf "%sok bar %s: %d rows, median %.1f %% (bar %.0f), p90 %.1f %% (bar %.0f)\n",
       median <= most_median && p90 <= most_p90 ? "" : "not ", name, n, median * 100, most_median * 100, p90 * 100, most_p90 * 100
   }
   $1 != name { judge(); name = $1; n = 0 }
   { e[n++] = $2 + 0 }
+  END { judge() }'
+
+# Rows below 4 MiB of XLA's table: median 8 %, or what a row's two neighbours in size say of it where that is more, for there
+# the table is noise. Known to miss, with bars of their own:
+#   RCCL: gathers and all-to-alls of MI355X, whose times fall and rise by a third from size to size.
+#   NVL72: all-to-alls over the 4 GPUs of a tray take 22 us, over 8 of two trays 12.
+awk -F '\t' '
+  NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+  $at["table"] ~ /^xla/ && $at["operation"] != "collective_permute" && $at["bytes"] < 8388608 {
+    odd = $at["bytes"]
+    while (odd % 2 == 0) odd /= 2
+    print $at["chip"] " " $at["operation"] "\t" $at["dtype"] " " $at["ranks"] " " odd "\t" $at["bytes"] "\t" $at["measured_us"] "\t" $at["error"]
+  }' rows.tsv | sort -t "$(printf '\t')" -k 1,1 -k 2,2 -k 3,3n | awk -F '\t' '
+  function abs (x) { return x < 0 ? -x : x }
+  function median (list, n,  i, j, x)
+  {
+    for (i = 1; i < n; i++)
+      for (j = i; j > 0 && list[j - 1] > list[j]; j--) { x = list[j]; list[j] = list[j - 1]; list[j - 1] = x }
+    return n % 2 ? list[(n - 1) / 2] : (list[n / 2 - 1] + list[n / 2]) / 2
+  }
+  function judge (  miss, noise, most)
+  {
+    if (n == 0) return
+    miss = median(e, n); noise = median(d, m)
+    most = noise > 0.08 ? noise : 0.08
+    if (name == "mi355x all_gather" || name == "mi355x all_to_all") most = 0.15
+    else if (name == "gb200 all_to_all") most = 0.11
+    printf "%sok below 4 MiB %s: %d rows, median %.1f %% (bar %.1f; neighbours %.1f)\n",
+      miss <= most ? "" : "not ", name, n, miss * 100, most * 100, noise * 100
+  }
+  $1 != name { judge(); name = $1; n = 0; m = 0 }
+  {
+    if (curve == $1 $2 && before != "" && last < 4194304) d[m++] = abs(sqrt(before * $4) / here - 1)
+    before = curve == $1 $2 ? here : ""; here = $4; last = $3; curve = $1 $2
+    if ($3 < 4194304) e[n++] = abs($5)
+  }
   END { judge() }'
 
 # No measurement beats fidelity ideal

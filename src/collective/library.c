@@ -110,6 +110,7 @@ pod_library_device_free (PodLibraryDevice *device)
   if (device == NULL)
     return;
   g_strfreev (device->chips);
+  g_free (device->channels_source);
   g_free (device->source);
   g_free (device->date);
   g_ptr_array_unref (device->paths);
@@ -141,6 +142,7 @@ pod_library_device_copy (const PodLibraryDevice *device)
   PodLibraryDevice *copy = g_memdup2 (device, sizeof *device);
 
   copy->chips = g_strdupv (device->chips);
+  copy->channels_source = g_strdup (device->channels_source);
   copy->source = g_strdup (device->source);
   copy->date = g_strdup (device->date);
   copy->paths = g_ptr_array_new_with_free_func (path_free);
@@ -278,6 +280,9 @@ read_switch (const PodXml *xml, xmlNodePtr node, PodLibraryDevice *device, GErro
   device->min_switch_ranks = (unsigned) ranks;
   device->n_channels = (unsigned) channels;
   device->n_sms = (unsigned) sms;
+  device->channels_source = pod_xml_attr (node, "channels_source");
+  if (channels + sms > 0 && device->channels_source == NULL)
+    return pod_xml_error (xml, node, error, "channels and sms need a channels_source");
   return true;
 }
 
@@ -596,6 +601,7 @@ append_device (GString *out, const PodLibraryDevice *device)
     g_string_append_printf (out, " channels=\"%u\"", device->n_channels);
   if (device->n_sms > 0)
     g_string_append_printf (out, " sms=\"%u\"", device->n_sms);
+  append_attribute (out, "channels_source", device->channels_source);
   append_attribute (out, "date", device->date);
   append_attribute (out, "source", device->source);
   g_string_append (out, ">\n");

@@ -66,6 +66,7 @@ typedef struct
   unsigned min_switch_ranks; /* smallest group that uses it */
   unsigned n_channels;       /* communication blocks of a large collective; 0 = unknown */
   unsigned n_sms;            /* SMs that they hold; 0 = none (DMA) or unknown */
+  char *channels_source;     /* (owned) (nullable) of both */
   char *source;              /* (owned) (nullable) */
   char *date;                /* (owned) (nullable) of the data */
   GPtrArray *paths;          /* (owned) (element-type PodLibraryPath) */

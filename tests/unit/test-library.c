@@ -101,6 +101,83 @@ START_TEST (test_price_by_hand)
 }
 END_TEST
 
+/* 18 peers of 32 channels: one each, 14 idle, so the first 1 MB takes 32/18 times as long; 72 peers go
+ * round in three turns, 72 of 96; 16 have two each and leave none idle. */
+START_TEST (test_channels_of_an_all_to_all)
+{
+  static const struct
+  {
+    uint32_t n_ranks;
+    double idle;
+  } rows[] = { { 2, 1 }, { 16, 1 }, { 18, 32.0 / 18 }, { 36, 64.0 / 36 }, { 72, 96.0 / 72 } };
+  PodLibraryPath path
+      = { .overlap = 1, .rate_ratio = 0.5, .peer_channels = 32, .channel_bytes = 1e6 };
+  PodLibraryShape shape = { .kind = POD_ALL_TO_ALL, .inside_s_per_byte = 1 / 100e9 };
+  PodLibraryPrice price;
+
+  for (size_t i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      shape.n_ranks = rows[i].n_ranks;
+      pod_library_price (&path, &shape, 500000, &price);
+      ck_assert_double_eq_tol (price.time_s, 10e-6 * rows[i].idle, 1e-12);
+      pod_library_price (&path, &shape, 3000000, &price);
+      ck_assert_double_eq_tol (price.time_s, 40e-6 + 20e-6 * rows[i].idle, 1e-12);
+    }
+  /* Other collectives have no peers; pairs wait (4-1)^2 x 1 us */
+  shape.kind = POD_ALL_GATHER;
+  pod_library_price (&path, &shape, 500000, &price);
+  ck_assert_double_eq_tol (price.time_s, 10e-6, 1e-12);
+  shape.kind = POD_ALL_TO_ALL;
+  shape.n_ranks = 4;
+  path.pair_step_s = 1e-6;
+  pod_library_price (&path, &shape, 500000, &price);
+  ck_assert_double_eq_tol (price.time_s, 19e-6, 1e-12);
+}
+END_TEST
+
+/* Outside its sizes a path keeps its time, and no chooser takes it. */
+START_TEST (test_sizes_of_a_path)
+{
+  PodLibraryPath path
+      = { .overlap = 1, .rate_ratio = 1, .least_bytes = 100, .limit_bytes = 1000 };
+  PodLibraryShape shape
+      = { .kind = POD_ALL_REDUCE, .n_ranks = 4, .inside_s_per_byte = 1 / 100e9 };
+  static const uint64_t inside[] = { 400, 4000 }, outside[] = { 399, 4001 };
+  PodLibraryPrice price;
+
+  for (size_t i = 0; i < 2; i++)
+    {
+      ck_assert (isfinite (pod_library_cost (&path, &shape, inside[i])));
+      ck_assert (isinf (pod_library_cost (&path, &shape, outside[i])));
+      pod_library_price (&path, &shape, outside[i], &price);
+      ck_assert (isinf (price.cost_s));
+      ck_assert_double_eq_tol (price.time_s, (double) outside[i] / 100e9, 1e-15);
+    }
+}
+END_TEST
+
+/* A device after "*" has its paths but for those that it gives itself. */
+START_TEST (test_shared_paths)
+{
+  static const char text[]
+      = "<library name=\"x\" title=\"y\">\n<device chips=\"*\">"
+        "<path algorithm=\"ring\" protocol=\"ll\" kinds=\"all_gather\"><rate value=\"0.1\" source=\"s\"/></path>"
+        "<path algorithm=\"ring\" protocol=\"simple\" kinds=\"all_gather\"><rate value=\"0.2\" source=\"s\"/></path>"
+        "</device><device chips=\"h100\">"
+        "<path algorithm=\"ring\" protocol=\"ll\" kinds=\"all_gather\"><rate value=\"0.3\" source=\"s\"/></path>"
+        "</device></library>\n";
+  g_autoptr (PodLibrary) library = NULL;
+  const PodLibraryDevice *device;
+
+  ck_assert (pod_output_save ("shared.xml", text, NULL));
+  library = load ("./shared.xml");
+  device = g_ptr_array_index (library->devices, 1);
+  ck_assert_uint_eq (device->paths->len, 2);
+  ck_assert_double_eq (((PodLibraryPath *) g_ptr_array_index (device->paths, 0))->rate_ratio, 0.3);
+  ck_assert_double_eq (((PodLibraryPath *) g_ptr_array_index (device->paths, 1))->rate_ratio, 0.2);
+}
+END_TEST
+
 /* NCCL 2.30.7 by its tables: ring all-reduce, one node of 8 Hopper, 16 channels of 20 GB/s. LL 15.0 us
  * at 80.6 GB/s, LL128 40.6 us at 168, Simple 56.0 us at 183: LL wins to 4.0 MB, LL128 to 32 MB. */
 START_TEST (test_chooser_of_nccl)
@@ -246,29 +323,44 @@ START_TEST (test_every_cell_is_reachable)
 }
 END_TEST
 
+static void
+assert_grows (const PodTopology *topology, const PodLibrary *library, uint32_t n_ranks,
+              PodCollectiveKind kind, const char *name)
+{
+  double before_s = 0;
+
+  for (unsigned half = 0; half <= 72; half++)
+    {
+      uint64_t bytes = (UINT64_C (1) << half / 2) * (2 + half % 2) / 2;
+      g_autoptr (PodPlan) made
+          = plan (topology, library, n_ranks, kind, POD_DTYPE_BF16, bytes, name);
+      double time_s = pod_plan_time (topology, POD_FIDELITY_CALIBRATED, made, bytes);
+
+      ck_assert_msg (time_s >= before_s && time_s > 0, "%s over %u: %g s after %g", name, n_ranks,
+                     time_s, before_s);
+      before_s = time_s;
+    }
+}
+
 /* What a chooser's jump does to the whole it may not do to a path: its time never falls. */
 START_TEST (test_time_grows_within_a_path)
 {
-  static const char *const names[]
-      = { "ring/ll", "ring/ll128", "ring/simple", "nvls/simple", "auto" };
-  g_autoptr (PodLibrary) library = load ("nccl-2.27");
-  g_autoptr (PodTopology) topology = load_topology ("h100:8");
+  static const char *const names[] = { "ring/ll", "ring/ll128", "ring/simple", "nvls/simple" };
+  g_autoptr (PodLibrary) nccl = load ("nccl-2.27");
+  g_autoptr (PodLibrary) xla = load ("xla");
+  g_autoptr (PodTopology) node = load_topology ("h100:8");
+  g_autoptr (PodTopology) rack = load_topology ("gb200:72");
 
-  for (size_t i = 0; i + 1 < G_N_ELEMENTS (names); i++)
+  for (size_t i = 0; i < G_N_ELEMENTS (names); i++)
     {
-      double before_s = 0;
-
-      for (unsigned log2 = 0; log2 <= 36; log2++)
-        {
-          uint64_t bytes = UINT64_C (1) << log2;
-          g_autoptr (PodPlan) made
-              = plan (topology, library, 8, POD_ALL_REDUCE, POD_DTYPE_BF16, bytes, names[i]);
-          double time_s = pod_plan_time (topology, POD_FIDELITY_CALIBRATED, made, bytes);
-
-          ck_assert_double_ge (time_s, before_s);
-          ck_assert_double_gt (time_s, 0);
-          before_s = time_s;
-        }
+      assert_grows (node, nccl, 8, POD_ALL_REDUCE, names[i]);
+      assert_grows (rack, xla, 72, POD_ALL_REDUCE, names[i]);
+    }
+  assert_grows (rack, xla, 72, POD_ALL_REDUCE, "direct/ll128");
+  for (uint32_t n_ranks = 18; n_ranks <= 72; n_ranks *= 2)
+    {
+      assert_grows (rack, xla, n_ranks, POD_ALL_TO_ALL, "direct/ll");
+      assert_grows (rack, xla, n_ranks, POD_ALL_TO_ALL, "direct/simple");
     }
 }
 END_TEST
@@ -493,6 +585,9 @@ main (void)
 
   tcase_set_timeout (tests, 120);
   tcase_add_test (tests, test_price_by_hand);
+  tcase_add_test (tests, test_channels_of_an_all_to_all);
+  tcase_add_test (tests, test_sizes_of_a_path);
+  tcase_add_test (tests, test_shared_paths);
   tcase_add_test (tests, test_chooser_of_nccl);
   tcase_add_test (tests, test_every_cell_is_reachable);
   tcase_add_test (tests, test_time_grows_within_a_path);
