@@ -379,7 +379,11 @@ pod_chip_load (const char *name_or_file, GPtrArray *out_assumptions, GError **er
       return NULL;
     }
   g_autoptr (PodXml) xml = pod_xml_load (file, schema, error);
-  return xml != NULL ? chip_from_xml (xml, out_assumptions, error) : NULL;
+  PodChip *chip = xml != NULL ? chip_from_xml (xml, out_assumptions, error) : NULL;
+
+  if (chip != NULL)
+    chip->scale_up_file_hop_ps = chip->scale_up_hop_ps;
+  return chip;
 }
 
 /* -- by name ----------------------------------------------------------------------------------- */

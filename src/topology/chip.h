@@ -75,6 +75,7 @@ typedef struct
   unsigned scale_up_switches;
   PodRated scale_up_bytes_per_s; /* whole egress of a chip (all links, all peers) */
   int64_t scale_up_hop_ps;
+  int64_t scale_up_file_hop_ps; /* before any override: what libraries were measured with */
   bool has_in_switch_reduction;
 
   /* Hosts and scale-out. */

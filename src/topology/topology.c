@@ -271,6 +271,24 @@ pod_topology_link (const PodTopology *topology, uint32_t id, PodLink *out)
     }
 }
 
+unsigned
+pod_topology_link_class (const PodTopology *topology, uint32_t id)
+{
+  unsigned level = 0;
+
+  if (topology->fabric == POD_FABRIC_GRAPH)
+    return POD_NO_LINK_CLASS;
+  if (id < topology->first_nic_link)
+    return POD_LINK_CLASS_SHORT;
+  if (id < topology->first_die_link)
+    return POD_LINK_CLASS_NIC;
+  if (topology->n_levels < 2 || id < topology->first_tree_link[0])
+    return POD_LINK_CLASS_DIE;
+  while (level + 2 < topology->n_levels && id >= topology->first_tree_link[level + 1])
+    level++;
+  return POD_LINK_CLASS_TREE + level;
+}
+
 bool
 pod_topology_die_link (const PodTopology *topology, uint32_t device, uint32_t *out_link,
                        uint32_t *out_to)

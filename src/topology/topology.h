@@ -123,6 +123,16 @@ bool pod_topology_set (PodTopology *topology, const char *path, const char *valu
 /* Describes link @id < n_links. O(1) (O(levels) on trees). */
 void pod_topology_link (const PodTopology *topology, uint32_t id, PodLink *out);
 
+/* Links of one class have one kind, rate and latency: rates need to be asked for once each. Graphs
+ * have no classes. O(levels). */
+#define POD_LINK_CLASS_SHORT 0 /* ICI, ports, pairs */
+#define POD_LINK_CLASS_NIC   1
+#define POD_LINK_CLASS_DIE   2
+#define POD_LINK_CLASS_TREE  3 /* and the levels above */
+#define POD_N_LINK_CLASSES   6
+#define POD_NO_LINK_CLASS    UINT_MAX
+unsigned pod_topology_link_class (const PodTopology *topology, uint32_t id);
+
 /* Appends to @links (element-type uint32_t) the links of the route from device @from to device @to,
  * in order: dimension- ordered shortest on tori (ties go to +), up-down on trees, and on graphs the
  * cheapest, where a link costs 1/rate (as OSPF counts, so that a fast tier wins over a slow one

@@ -28,13 +28,19 @@ level_rails (const PodTopology *topology, unsigned level)
 
 /* The group of @level above @chip. */
 static unsigned
-group_of (const PodTopology *topology, unsigned level, uint32_t chip)
+group_above (const PodTopology *topology, unsigned level, unsigned node, unsigned place)
 {
   unsigned rails = level_rails (topology, level);
-  unsigned node = chip / topology->chips_per_node;
-  unsigned rail = chip % topology->chips_per_node % rails;
 
-  return node / topology->level[level].span_nodes * rails + rail;
+  return node / topology->level[level].span_nodes * rails + (rails > 1 ? place % rails : 0);
+}
+
+static unsigned
+group_of (const PodTopology *topology, unsigned level, uint32_t chip)
+{
+  unsigned node = chip / topology->chips_per_node;
+
+  return group_above (topology, level, node, chip - node * topology->chips_per_node);
 }
 
 PodRated
@@ -243,20 +249,25 @@ pod_tree_link (const PodTopology *topology, uint32_t id, PodLink *out)
 bool
 pod_tree_route (const PodTopology *topology, uint32_t from_chip, uint32_t to_chip, GArray *links)
 {
-  unsigned top = 0;
+  unsigned per_node = topology->chips_per_node, top = 0;
+  unsigned from_node = from_chip / per_node, to_node = to_chip / per_node;
+  unsigned from_place = from_chip - from_node * per_node, to_place = to_chip - to_node * per_node;
+  unsigned ups[G_N_ELEMENTS (topology->level)], downs[G_N_ELEMENTS (topology->level)];
 
-  while (top < topology->n_levels
-         && group_of (topology, top, from_chip) != group_of (topology, top, to_chip))
-    top++;
+  for (; top < topology->n_levels; top++)
+    {
+      ups[top] = group_above (topology, top, from_node, from_place);
+      downs[top] = group_above (topology, top, to_node, to_place);
+      if (ups[top] == downs[top])
+        break;
+    }
   if (top == topology->n_levels)
     return false;
   pod_links_append (links, topology->first_nic_link + 2 * from_chip);
   for (unsigned level = 0; level < top; level++)
-    pod_links_append (links,
-                      topology->first_tree_link[level] + 2 * group_of (topology, level, from_chip));
+    pod_links_append (links, topology->first_tree_link[level] + 2 * ups[level]);
   for (unsigned level = top; level-- > 0;)
-    pod_links_append (links, topology->first_tree_link[level]
-                                 + 2 * group_of (topology, level, to_chip) + 1);
+    pod_links_append (links, topology->first_tree_link[level] + 2 * downs[level] + 1);
   pod_links_append (links, topology->first_nic_link + 2 * to_chip + 1);
   return true;
 }
