@@ -96,11 +96,13 @@ const PodAlgorithm pod_algorithms[] = {
   { .name = "pxn",
     .kinds = EXCHANGE,
     .fits = pod_fits_pxn,
+    .may_win = pod_pxn_may_win,
     .build = pod_build_pxn,
     .is_by_name_in_book = true },
   { .name = "pxn",
     .kinds = EXCHANGE,
     .fits = pod_fits_pxn,
+    .may_win = pod_pxn_may_win,
     .build = pod_build_pxn,
     .takes_traffic = true },
 

@@ -44,9 +44,8 @@ slowest_s (const PodPlanRequest *request, const PodAxisShape *shapes, unsigned f
   return slowest_s;
 }
 
-/* Leaves the volumes of a reduction in @shapes. Returns: the part that is borrowed. */
-static double
-mix (const PodPlanRequest *request, PodAxisShape *shapes)
+double
+pod_borrow_mix (const PodPlanRequest *request, PodAxisShape *shapes)
 {
   unsigned n_own = request->n_axes - request->n_idle;
   PodPlanRequest own = part_of (request, 0, n_own),
@@ -115,7 +114,7 @@ pod_build_borrow (PodPlanRequest *request, PodPlan *plan, GError **error)
       plan->book_latency_s = 0;
     }
   else
-    part = mix (request, shapes);
+    part = pod_borrow_mix (request, shapes);
   is_good = add_axes (request, plan, shapes, error);
   plan->explain = explain (request, part);
   for (unsigned a = 0; a < n; a++)

@@ -103,14 +103,14 @@ double
 pod_plan_time (const PodTopology *topology, PodFidelity fidelity, const PodPlan *plan,
                uint64_t payload_bytes)
 {
-  double bytes = (double) payload_bytes, slowest_s = 0;
+  double bytes = (double) payload_bytes, slowest_s;
+  PodSlowest slowest = { .topology = topology, .fidelity = fidelity };
 
   if (fidelity == POD_FIDELITY_BOOK)
     return MAX (bytes * plan->book_s_per_byte, plan->book_latency_s);
   for (uint32_t i = 0; i < plan->n_entries; i++)
-    slowest_s = MAX (slowest_s,
-                     (double) plan->entries[i].share_q32
-                         / pod_collective_link_rate (topology, fidelity, plan->entries[i].link));
+    pod_slowest_add (&slowest, plan->entries[i].link, (double) plan->entries[i].share_q32);
+  slowest_s = pod_slowest_s (&slowest);
   if (plan->wire_ratio > 0)
     slowest_s *= plan->wire_ratio;
   return (double) plan->latency_ps * 1e-12 + bytes * plan->busiest_ratio / q32_one * slowest_s;
@@ -188,10 +188,11 @@ build (PodPlanRequest *request, const PodAlgorithm *algorithm, GError **error)
 {
   g_autoptr (PodPlan) plan = g_new0 (PodPlan, 1);
 
-  pod_link_loads_clear (&request->loads);
-  pod_link_loads_init (&request->loads, request->is_folded ? 0
-                                                           : MAX (2 * request->n_axes, 4)
-                                                                 * request->group->n_devices);
+  pod_link_loads_reset (&request->loads,
+                        request->is_folded
+                            ? 0
+                            : MAX (2 * request->n_axes, 4) * request->group->n_devices,
+                        request->topology->n_links);
   plan->algorithm = algorithm->name;
   plan->hbm_bytes_ratio = hbm_ratio (request->kind, request->group->n_devices);
   if (!algorithm->build (request, plan, error))
@@ -219,7 +220,7 @@ is_candidate (const PodPlanRequest *request, const PodAlgorithm *algorithm, cons
     return false;
   if (name != NULL)
     return strcmp (algorithm->name, name) == 0;
-  return !algorithm->is_by_name
+  return !algorithm->is_by_name && (algorithm->may_win == NULL || algorithm->may_win (request))
          && !(algorithm->is_by_name_in_book && request->fidelity == POD_FIDELITY_BOOK);
 }
 
@@ -237,6 +238,45 @@ add_launch (const PodPlanRequest *request, PodPlan *plan, uint64_t payload_bytes
   plan->cost_s = pod_plan_time (topology, request->fidelity, plan, payload_bytes);
 }
 
+/* Seconds that an override of the scale-up latency adds to the steps inside nodes (or takes away).
+ * A library's step was measured on the chip as its file has it, so that much is in it already. */
+static double
+overridden_latency_s (const PodPlanRequest *request, const PodPlan *plan)
+{
+  const PodChip *chip = request->topology->chip;
+  int64_t inside_ps = plan->latency_ps - MIN (plan->net_latency_ps, plan->latency_ps);
+
+  if (request->topology->fabric != POD_FABRIC_SWITCHED
+      || chip->scale_up_hop_ps == chip->scale_up_file_hop_ps)
+    return 0;
+  if (chip->scale_up_hop_ps == 0)
+    return -1e-12 * (double) chip->scale_up_file_hop_ps
+           * (plan->n_steps - MIN (plan->n_net_steps, plan->n_steps));
+  return 1e-12 * (double) inside_ps
+         * (1 - (double) chip->scale_up_file_hop_ps / (double) chip->scale_up_hop_ps);
+}
+
+/* Adds them to @plan, as far as @path has steps to take them from. What the library believes when it
+ * chooses stays as it is. */
+static void
+add_overridden (const PodLibraryPath *path, const PodLibraryShape *shape, double overridden_s,
+                PodPlan *plan)
+{
+  double steps_s = shape->n_steps * path->step_s + shape->n_net_steps * path->net_step_s
+                   + shape->net_latency_s;
+  int64_t overridden_ps;
+
+  if (overridden_s < 0)
+    plan->latency_ps -= MIN ((int64_t) (1e12 * MIN (-overridden_s, steps_s)), plan->latency_ps);
+  else if (pod_seconds_to_ps (overridden_s, &overridden_ps)
+           && plan->latency_ps < INT64_MAX / 4 - overridden_ps)
+    plan->latency_ps += overridden_ps;
+  else
+    plan->latency_ps = INT64_MAX / 4;
+  if (!(path->tuner_rate_ratio > 0))
+    plan->cost_s += MAX (overridden_s, -steps_s);
+}
+
 /* Which rows of the tables a request asks for. */
 typedef struct
 {
@@ -252,11 +292,14 @@ add_plans (PodPlanRequest *request, const PodAlgorithm *algorithm, const Wanted 
 {
   g_autoptr (PodPlan) plan = build (request, algorithm, error);
   PodLibraryShape shape;
+  double overridden_s;
   guint n_before = plans->len;
 
   if (plan == NULL)
     return false;
-  pod_library_shape (request, plan, &shape);
+  if (request->device != NULL)
+    pod_library_shape (request, plan, &shape);
+  overridden_s = overridden_latency_s (request, plan);
   for (guint i = 0; request->device != NULL && i < request->device->paths->len; i++)
     {
       const PodLibraryPath *path = g_ptr_array_index (request->device->paths, i);
@@ -268,6 +311,8 @@ add_plans (PodPlanRequest *request, const PodAlgorithm *algorithm, const Wanted 
         continue;
       priced = pod_plan_copy (plan);
       pod_library_apply (request, path, &shape, payload_bytes, priced);
+      if (overridden_s < 0 || overridden_s > 0)
+        add_overridden (path, &shape, overridden_s, priced);
       g_ptr_array_add (plans, priced);
     }
   if (plans->len > n_before || wanted->protocol != NULL || wanted->is_by_library)
@@ -433,6 +478,15 @@ split_name (const char *text, char **out_algorithm, const char **out_protocol, G
   return check_name (*out_algorithm, error);
 }
 
+bool
+pod_collective_check_algorithm (const char *text, GError **error)
+{
+  g_autofree char *name = NULL;
+  const char *protocol;
+
+  return split_name (text, &name, &protocol, error);
+}
+
 static PodPlan *
 plan_of_one (void)
 {
@@ -475,6 +529,16 @@ prepare (PodPlanRequest *request, const PodPlanQuery *query, GError **error)
   return true;
 }
 
+unsigned
+pod_n_idle_axes (const PodPlanQuery *query)
+{
+  unsigned n = 0;
+
+  for (unsigned f = query->group->n_factors; f < query->borrowed->n_factors; f++)
+    n += query->borrowed->factors[f].size > 1 ? 1 : 0;
+  return n;
+}
+
 /* What idle axes make of the request, beside the plans without them. */
 static bool
 add_borrowed (const PodPlanQuery *query, const char *name, GPtrArray *plans, GError **error)
@@ -489,8 +553,7 @@ add_borrowed (const PodPlanQuery *query, const char *name, GPtrArray *plans, GEr
   wide.library = NULL;
   if (!prepare (&request, &wide, error))
     return false;
-  for (unsigned f = query->group->n_factors; f < query->borrowed->n_factors; f++)
-    request.n_idle += query->borrowed->factors[f].size > 1 ? 1 : 0;
+  request.n_idle = pod_n_idle_axes (query);
   more
       = request.n_idle == 0 ? NULL : list_plans (&request, name, NULL, query->payload_bytes, error);
   if (more == NULL)

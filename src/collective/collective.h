@@ -139,6 +139,9 @@ double pod_collective_link_rate (const PodTopology *topology, PodFidelity fideli
  * (element-type utf8) */
 GPtrArray *pod_collective_algorithms (void);
 
+/* Is there such an algorithm, or algorithm/protocol? UNSUPPORTED lists those that there are. */
+bool pod_collective_check_algorithm (const char *text, GError **error);
+
 const char *pod_collective_name (PodCollectiveKind kind); /* "all_gather" */
 bool pod_collective_parse (const char *text, PodCollectiveKind *out, GError **error);
 /* nccl-tests: busbw = algbw x factor. */

@@ -23,9 +23,8 @@ pod_fits_sharp (const PodPlanRequest *request)
   return nodes->n_nodes > 1;
 }
 
-/* Of the payload, up and down a NIC. */
-static void
-nic_shares (const PodPlanRequest *request, double *out_up, double *out_down)
+void
+pod_sharp_shares (const PodPlanRequest *request, double *out_up, double *out_down)
 {
   double n = request->nodes.n_nodes, k = request->nodes.n_least;
 
@@ -43,17 +42,12 @@ nic_shares (const PodPlanRequest *request, double *out_up, double *out_down)
     }
 }
 
-/* The links of the @at-th members of all nodes to the top that they share and back. A gather's
- * uplinks and a scatter's downlinks of the tree carry one shard per node below them. */
-static bool
-add_stream (PodPlanRequest *request, uint32_t at, GError **error)
+/* The links of the @at-th members of all nodes to the top that they share and back. */
+bool
+pod_sharp_count (PodPlanRequest *request, uint32_t at, PodLinkLoads *below, GError **error)
 {
   const PodMemberNodes *nodes = &request->nodes;
-  g_auto (PodLinkLoads) below = { 0 }; /* nodes below a link */
-  double up, down;
 
-  nic_shares (request, &up, &down);
-  pod_link_loads_init (&below, 8 * nodes->n_nodes);
   for (unsigned node = 0; node < nodes->n_nodes; node++)
     {
       uint32_t from = nodes->devices[nodes->first[node] + at];
@@ -66,19 +60,38 @@ add_stream (PodPlanRequest *request, uint32_t at, GError **error)
           if (!pod_route_find (request, from, way == 0 ? to : far, error))
             return false;
           for (guint i = 0; i < request->route->len; i++)
-            pod_link_loads_add (&below, g_array_index (request->route, uint32_t, i), 0.5);
+            pod_link_loads_add (below, g_array_index (request->route, uint32_t, i), 0.5);
         }
     }
+  return true;
+}
+
+/* A gather's uplinks and a scatter's downlinks of the tree carry one shard per node below them. */
+double
+pod_sharp_share (const PodPlanRequest *request, const PodLink *link, double n_below)
+{
+  double up, down, share, shard = 1.0 / ((double) request->nodes.n_least * request->nodes.n_nodes);
+
+  pod_sharp_shares (request, &up, &down);
+  share = link->sign >= 0 ? up : down;
+  return link->kind == POD_LINK_TREE && share <= shard ? share * ceil (n_below) : share;
+}
+
+static bool
+add_stream (PodPlanRequest *request, uint32_t at, GError **error)
+{
+  g_auto (PodLinkLoads) below = { 0 };
+
+  pod_link_loads_init (&below, 8 * request->nodes.n_nodes);
+  if (!pod_sharp_count (request, at, &below, error))
+    return false;
   for (uint32_t i = 0; i < below.n; i++)
     {
       PodLink link;
-      double share, shard = 1.0 / ((double) nodes->n_least * nodes->n_nodes);
 
       pod_topology_link (request->topology, below.links[i], &link);
-      share = link.sign >= 0 ? up : down;
-      if (link.kind == POD_LINK_TREE && share <= shard)
-        share *= ceil (below.bytes[i]);
-      pod_link_loads_add (&request->loads, below.links[i], share);
+      pod_link_loads_add (&request->loads, below.links[i],
+                          pod_sharp_share (request, &link, below.bytes[i]));
     }
   return true;
 }
@@ -105,7 +118,7 @@ pod_build_sharp (PodPlanRequest *request, PodPlan *plan, GError **error)
   plan->latency_ps = across_ps + (k > 1 ? twice * inside_ps : 0);
   plan->book_s_per_byte
       = MAX (pod_node_book_across (request) / k, twice * pod_node_book_inside (request));
-  nic_shares (request, &up, &down);
+  pod_sharp_shares (request, &up, &down);
   plan->explain = g_strdup_printf (
       "the scale-out switches reduce and copy (assumed, as asked for): %.4g x bytes up and %.4g x "
       "down a NIC",

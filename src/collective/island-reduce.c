@@ -5,21 +5,12 @@
  * result back. An edge of a chain carries V each way, an edge between N islands 2V (N-1)/N: between
  * two islands V, where a ring of all n members would send 2V (n-1)/n. */
 
-typedef struct
-{
-  uint32_t n;
-  uint32_t *order; /* (owned) devices, island by island, each in group order */
-  uint32_t *first; /* (owned) n + 1 positions in @order */
-} Islands;
-
-static void
-islands_clear (Islands *islands)
+void
+pod_islands_clear (PodIslands *islands)
 {
   g_free (islands->order);
   g_free (islands->first);
 }
-
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Islands, islands_clear)
 
 static uint32_t
 island_of (const PodPlanRequest *request, uint32_t i)
@@ -27,14 +18,14 @@ island_of (const PodPlanRequest *request, uint32_t i)
   return pod_topology_node_of (request->topology, request->group->devices[i]);
 }
 
-static void
-islands_init (Islands *islands, const PodPlanRequest *request)
+void
+pod_islands_init (PodIslands *islands, const PodPlanRequest *request)
 {
   uint32_t n = request->group->n_devices, n_nodes = request->topology->n_nodes, at = 0;
   g_autofree uint32_t *counts = g_new0 (uint32_t, MAX (n_nodes, 1));
   g_autofree uint32_t *places = g_new (uint32_t, MAX (n_nodes, 1)); /* where the next one goes */
 
-  *islands = (Islands){ .order = g_new (uint32_t, n), .first = g_new (uint32_t, n + 1) };
+  *islands = (PodIslands){ .order = g_new (uint32_t, n), .first = g_new (uint32_t, n + 1) };
   for (uint32_t i = 0; i < n; i++)
     counts[island_of (request, i)]++;
   for (uint32_t i = 0; i < n; i++)
@@ -56,11 +47,11 @@ islands_init (Islands *islands, const PodPlanRequest *request)
 bool
 pod_fits_islands (const PodPlanRequest *request)
 {
-  g_auto (Islands) islands = { 0 };
+  g_auto (PodIslands) islands = { 0 };
 
   if (!pod_fits_list (request))
     return false;
-  islands_init (&islands, request);
+  pod_islands_init (&islands, request);
   return islands.n > 1 && islands.n < request->group->n_devices;
 }
 
@@ -78,12 +69,12 @@ add_edge (PodPlanRequest *request, const uint32_t ends[2], double bytes, int64_t
 bool
 pod_build_islands (PodPlanRequest *request, PodPlan *plan, GError **error)
 {
-  g_auto (Islands) islands = { 0 };
+  g_auto (PodIslands) islands = { 0 };
   int64_t inside_ps = 0, across_ps = 0;
   uint32_t longest = 0;
   double share;
 
-  islands_init (&islands, request);
+  pod_islands_init (&islands, request);
   share = 2 * (islands.n - 1.0) / islands.n;
   for (uint32_t j = 0; j < islands.n; j++)
     {

@@ -40,6 +40,31 @@ own_s_per_byte (const PodPlanRequest *request)
   return rate > 0 ? 1 / rate / request->group->n_devices : 0;
 }
 
+/* The fullest links inside nodes and between them, at nominal rates; those of a class have one. */
+static void
+add_rates (const PodPlanRequest *request, const PodPlan *plan, PodLibraryShape *out)
+{
+  uint64_t most[POD_N_LINK_CLASSES] = { 0 };
+
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    {
+      unsigned class = pod_topology_link_class (request->topology, plan->entries[i].link);
+      double *slowest, s_per_byte;
+      PodLink link;
+
+      if (class != POD_NO_LINK_CLASS && plan->entries[i].share_q32 <= most[class])
+        continue;
+      if (class != POD_NO_LINK_CLASS)
+        most[class] = plan->entries[i].share_q32;
+      pod_topology_link (request->topology, plan->entries[i].link, &link);
+      slowest = link.kind == POD_LINK_NIC || link.kind == POD_LINK_TREE ? &out->across_s_per_byte
+                                                                        : &out->inside_s_per_byte;
+      s_per_byte = plan->busiest_ratio * (double) plan->entries[i].share_q32 / 4294967296.0
+                   / link.bytes_per_s.nominal;
+      *slowest = MAX (*slowest, s_per_byte);
+    }
+}
+
 void
 pod_library_shape (const PodPlanRequest *request, const PodPlan *plan, PodLibraryShape *out)
 {
@@ -60,19 +85,7 @@ pod_library_shape (const PodPlanRequest *request, const PodPlan *plan, PodLibrar
   if (request->device != NULL && !pod_library_device_is_fitted (request->device)
       && request->topology->chip != NULL)
     out->floor_s = request->topology->chip->collective_launch_s;
-  for (uint32_t i = 0; i < plan->n_entries; i++)
-    {
-      PodLink link;
-      double *slowest;
-      double s_per_byte;
-
-      pod_topology_link (request->topology, plan->entries[i].link, &link);
-      slowest = link.kind == POD_LINK_NIC || link.kind == POD_LINK_TREE ? &out->across_s_per_byte
-                                                                        : &out->inside_s_per_byte;
-      s_per_byte = plan->busiest_ratio * (double) plan->entries[i].share_q32 / 4294967296.0
-                   / link.bytes_per_s.nominal;
-      *slowest = MAX (*slowest, s_per_byte);
-    }
+  add_rates (request, plan, out);
 }
 
 /* How much longer than their plan @bandwidth_s of the links is. No rounding touches the plan's time

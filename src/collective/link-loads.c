@@ -1,5 +1,7 @@
 #include "collective/plan-private.h"
 
+#include <string.h>
+
 void
 pod_link_loads_init (PodLinkLoads *loads, uint32_t n_expected)
 {
@@ -25,10 +27,31 @@ pod_link_loads_clear (PodLinkLoads *loads)
   *loads = (PodLinkLoads){ 0 };
 }
 
+/* A slot each costs no more than eight times those that are expected: then neighbours lie side by
+ * side. */
+void
+pod_link_loads_reset (PodLinkLoads *loads, uint32_t n_expected, uint32_t n_links)
+{
+  bool is_direct = n_links / 8 <= n_expected;
+
+  if (loads->slots == NULL || loads->n_slots < 2 * (uint64_t) n_expected
+      || (is_direct && loads->n_slots < n_links))
+    {
+      pod_link_loads_clear (loads);
+      pod_link_loads_init (loads, is_direct ? MAX (n_expected, (n_links + 1) / 2) : n_expected);
+    }
+  else
+    memset (loads->slots, 0, loads->n_slots * sizeof *loads->slots);
+  loads->n = 0;
+  loads->is_direct = is_direct;
+}
+
 /* Multiplicative hashing: link ids are dense, so neighbours must spread. */
 static uint32_t
 first_slot (const PodLinkLoads *loads, uint32_t link)
 {
+  if (loads->is_direct)
+    return link;
   return (uint32_t) (((uint64_t) link * UINT64_C (0x9E3779B97F4A7C15)) >> 32)
          & (loads->n_slots - 1);
 }
@@ -75,15 +98,25 @@ pod_link_loads_add (PodLinkLoads *loads, uint32_t link, double bytes)
 }
 
 double
+pod_slowest_s (const PodSlowest *slowest)
+{
+  double slowest_s = slowest->slowest_s;
+
+  for (unsigned class = 0; class < POD_N_LINK_CLASSES; class++)
+    if (slowest->most[class] > 0)
+      slowest_s = MAX (slowest_s, slowest->most[class]
+                                      / pod_collective_link_rate (slowest->topology, slowest->fidelity,
+                                                                  slowest->link[class]));
+  return slowest_s;
+}
+
+double
 pod_link_loads_time (const PodPlanRequest *request, PodFidelity fidelity)
 {
   const PodLinkLoads *loads = &request->loads;
-  double slowest_s = 0;
+  PodSlowest slowest = { .topology = request->topology, .fidelity = fidelity };
 
   for (uint32_t i = 0; i < loads->n; i++)
-    if (loads->bytes[i] > 0)
-      slowest_s = MAX (
-          slowest_s, loads->bytes[i]
-                         / pod_collective_link_rate (request->topology, fidelity, loads->links[i]));
-  return slowest_s;
+    pod_slowest_add (&slowest, loads->links[i], loads->bytes[i]);
+  return pod_slowest_s (&slowest);
 }

@@ -131,13 +131,12 @@ pod_node_add_flow (PodPlanRequest *request, unsigned from, unsigned to, double b
   return true;
 }
 
-bool
-pod_node_latencies (PodPlanRequest *request, int64_t *out_inside_ps, int64_t *out_across_ps,
-                    GError **error)
+static bool
+find_latencies (PodPlanRequest *request, GError **error)
 {
   const PodMemberNodes *nodes = &request->nodes;
 
-  *out_inside_ps = *out_across_ps = 0;
+  request->inside_ps = request->across_ps = 0;
   for (unsigned node = 0; node < nodes->n_nodes; node++)
     {
       const uint32_t *members = &nodes->devices[nodes->first[node]];
@@ -147,15 +146,27 @@ pod_node_latencies (PodPlanRequest *request, int64_t *out_inside_ps, int64_t *ou
         {
           if (!pod_route_find (request, members[0], members[1], error))
             return false;
-          *out_inside_ps = MAX (*out_inside_ps, pod_route_latency_ps (request));
+          request->inside_ps = MAX (request->inside_ps, pod_route_latency_ps (request));
         }
       if (nodes->n_nodes > 1)
         {
           if (!pod_route_find (request, members[0], next, error))
             return false;
-          *out_across_ps = MAX (*out_across_ps, pod_route_latency_ps (request));
+          request->across_ps = MAX (request->across_ps, pod_route_latency_ps (request));
         }
     }
+  request->has_latencies = true;
+  return true;
+}
+
+bool
+pod_node_latencies (PodPlanRequest *request, int64_t *out_inside_ps, int64_t *out_across_ps,
+                    GError **error)
+{
+  if (!request->has_latencies && !find_latencies (request, error))
+    return false;
+  *out_inside_ps = request->inside_ps;
+  *out_across_ps = request->across_ps;
   return true;
 }
 

@@ -221,6 +221,19 @@ add_cores (PodMessageBuilder *builder, const Exchange *exchange, PodArrivals *ar
   return true;
 }
 
+/* That a member sends, on the way of one chunk: both ways, each in two parts, on each axis of the
+ * torus once for each of @n_parts. */
+static uint64_t
+messages_of_chunk (const PodPlanRequest *request, unsigned n_parts)
+{
+  uint64_t n = 0;
+
+  for (unsigned a = 0; a < request->n_axes + request->n_slice_axes; a++)
+    n += 2 * 2 * (uint64_t) pod_axis_steps (&request->axes[a])
+         * (request->axes[a].dim < POD_DIM_DCN ? n_parts : 1);
+  return request->kind == POD_ALL_REDUCE ? 2 * n : n;
+}
+
 static void
 find_exchange (PodMessageBuilder *builder, PodPlanRequest *request, Exchange *out)
 {
@@ -246,15 +259,17 @@ find_exchange (PodMessageBuilder *builder, PodPlanRequest *request, Exchange *ou
   out->n_chunks = 1;
   if (n_stages > 1 || (request->kind == POD_ALL_REDUCE && !request->axes[0].is_ring))
     out->n_chunks = pod_message_stage_chunks (builder, (uint64_t) request->group->n_devices
-                                                           * n_stages * 2 * 8);
+                                                           * messages_of_chunk (request, n_parts));
+  if (builder->n_chunks > 0)
+    out->n_chunks = builder->n_chunks;
 }
 
-bool
-pod_message_axis_exchange (PodMessageBuilder *builder, GError **error)
+/* *arrivals: what it waits for, then what it brings. */
+static bool
+add_exchange (PodMessageBuilder *builder, PodArrivals *arrivals, GError **error)
 {
   PodPlanRequest *request = builder->request;
   PodCollectiveKind kind = request->kind;
-  g_auto (PodArrivals) arrivals = { 0 };
   Exchange exchange;
 
   /* On a twist the steps go round as on rings, whichever way they close */
@@ -262,18 +277,87 @@ pod_message_axis_exchange (PodMessageBuilder *builder, GError **error)
     if (request->axes[a].dim < POD_DIM_DCN)
       request->axes[a].is_ring = true;
   find_exchange (builder, request, &exchange);
-  pod_arrivals_init (&arrivals, request->group->n_devices);
   exchange.is_scatter = true;
   if (kind != POD_ALL_GATHER
-      && (!add_cores (builder, &exchange, &arrivals, error)
-          || !add_torus (builder, &exchange, &arrivals, error)
-          || !add_slices (builder, &exchange, &arrivals, error)))
+      && (!add_cores (builder, &exchange, arrivals, error)
+          || !add_torus (builder, &exchange, arrivals, error)
+          || !add_slices (builder, &exchange, arrivals, error)))
     return false;
   exchange.is_scatter = false;
   return kind == POD_REDUCE_SCATTER
-         || (add_slices (builder, &exchange, &arrivals, error)
-             && add_torus (builder, &exchange, &arrivals, error)
-             && add_cores (builder, &exchange, &arrivals, error));
+         || (add_slices (builder, &exchange, arrivals, error)
+             && add_torus (builder, &exchange, arrivals, error)
+             && add_cores (builder, &exchange, arrivals, error));
+}
+
+bool
+pod_message_axis_exchange (PodMessageBuilder *builder, GError **error)
+{
+  g_auto (PodArrivals) arrivals = { 0 };
+
+  pod_arrivals_init (&arrivals, builder->request->group->n_devices);
+  return add_exchange (builder, &arrivals, error);
+}
+
+/* ---- idle axes ---- */
+
+/* An exchange of @kind over @n axes from @first on, of @share of the payload. */
+static bool
+add_part_of_axes (PodMessageBuilder *whole, unsigned first, unsigned n, PodCollectiveKind kind,
+                  double share, PodArrivals *arrivals, GError **error)
+{
+  PodPlanRequest request = *whole->request;
+  PodMessageBuilder builder = *whole;
+  bool is_good;
+
+  request.kind = kind;
+  request.n_axes = n;
+  request.n_in_slice = 1;
+  for (unsigned a = 0; a < n; a++)
+    {
+      request.axes[a] = whole->request->axes[first + a];
+      request.n_in_slice *= request.axes[a].size;
+    }
+  builder.request = &request;
+  builder.payload_bytes = pod_message_bytes (whole, share);
+  is_good = add_exchange (&builder, arrivals, error);
+  whole->request->route = request.route;
+  return is_good;
+}
+
+/* borrow.c as messages: a gather over all axes; of a reduction one part over the own axes alone, and
+ * one that each copy does 1/Z of and the copies then gather. */
+bool
+pod_message_borrow (PodMessageBuilder *builder, GError **error)
+{
+  const PodPlanRequest *request = builder->request;
+  unsigned n_own = request->n_axes - request->n_idle;
+  PodAxisShape shapes[POD_MAX_FACTORS] = { 0 };
+  g_auto (PodArrivals) alone = { 0 };
+  g_auto (PodArrivals) shared = { 0 };
+  double part, copies = 1, left = 1;
+
+  if (request->kind == POD_ALL_GATHER)
+    return pod_message_axis_exchange (builder, error);
+  for (unsigned a = 0; a < request->n_axes; a++)
+    {
+      pod_axis_shape_init (&shapes[a], &request->axes[a],
+                           a < n_own ? request->kind : POD_ALL_GATHER);
+      *(a < n_own ? &left : &copies) *= request->axes[a].size;
+    }
+  left = request->kind == POD_REDUCE_SCATTER ? 1 / left : 1;
+  part = pod_borrow_mix (request, shapes);
+  for (unsigned a = 0; a < request->n_axes; a++)
+    pod_axis_shape_clear (&shapes[a]);
+  pod_arrivals_init (&alone, request->group->n_devices);
+  pod_arrivals_init (&shared, request->group->n_devices);
+  builder->n_chunks
+      = pod_message_stage_chunks (builder, (uint64_t) request->group->n_devices
+                                               * messages_of_chunk (request, n_own));
+  return add_part_of_axes (builder, 0, n_own, request->kind, 1 - part, &alone, error)
+         && add_part_of_axes (builder, 0, n_own, request->kind, part / copies, &shared, error)
+         && add_part_of_axes (builder, n_own, request->n_idle, POD_ALL_GATHER, part * left, &shared,
+                              error);
 }
 
 /* ---- broadcast and reduce ---- */

@@ -1,4 +1,3 @@
-#include "base/error.h"
 #include "collective/messages-private.h"
 
 /* Within nodes of a switched machine, and across them: node-exchange.c, rail-exchange.c and
@@ -159,46 +158,6 @@ pod_message_node_direct (PodMessageBuilder *builder, GError **error)
   return add_inside (builder, &inside, error);
 }
 
-/* Reduction in the switch of one node: what each member sends to it, @share of the payload, comes
- * down to all when all of it is there. */
-static bool
-add_switch (PodMessageBuilder *builder, unsigned node, uint32_t n_chunks, GError **error)
-{
-  const PodMemberNodes *nodes = &builder->request->nodes;
-  uint32_t n = pod_member_nodes_count (nodes, node), base = nodes->first[node];
-  uint32_t first = builder->set->streams->len;
-  uint64_t bytes = pod_message_bytes (builder, (n + 1.0) / n);
-
-  for (unsigned is_down = 0; is_down < 2; is_down++)
-    for (uint32_t i = 0; i < n; i++)
-      {
-        uint32_t links[2];
-
-        if (!pod_topology_port_links (builder->request->topology, nodes->devices[base + i],
-                                      &links[0], &links[1]))
-          {
-            g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE,
-                         "%s: device %u has no scale-up link", builder->request->topology->name,
-                         nodes->devices[base + i]);
-            return false;
-          }
-        pod_message_set_stream (builder->set,
-                                pod_message_set_route (builder->set, &links[is_down], 1), bytes, 1,
-                                n_chunks);
-        for (uint32_t k = 0; k < n && is_down == 1; k++)
-          pod_message_after (builder, first + k, 0);
-      }
-  return true;
-}
-
-bool
-pod_message_nvls (PodMessageBuilder *builder, GError **error)
-{
-  uint32_t n = builder->request->group->n_devices;
-
-  return add_switch (builder, 0, pod_message_chain_chunks (builder, 2, (uint64_t) n * n), error);
-}
-
 /* ---- between nodes ---- */
 
 /* What crosses from one node to another, in strands as pod_node_add_flow has them. */
@@ -317,6 +276,15 @@ add_all_inside (PodMessageBuilder *builder, Inside inside, GError **error)
   return true;
 }
 
+bool
+pod_message_all_inside (PodMessageBuilder *builder, uint32_t n_chunks, const PodArrivals *before,
+                        PodArrivals *out, GError **error)
+{
+  return add_all_inside (
+      builder,
+      (Inside){ .n_messages = 1, .n_chunks = n_chunks, .before = before, .out = out }, error);
+}
+
 /* Scatter inside, then across; gather across, then inside: block by block as they come. */
 bool
 pod_message_hierarchical (PodMessageBuilder *builder, GError **error)
@@ -349,7 +317,10 @@ pod_message_hierarchical (PodMessageBuilder *builder, GError **error)
   return add_across (builder, &across, error) && add_all_inside (builder, inside, error);
 }
 
-/* Up to the root and down again; strands of a tree edge, with half of the payload. */
+/* Up to the root and down again; strands of a tree edge, with half of the payload. Sums that run
+ * ahead fill the links of nodes with two children, and results those of the same nodes the other way
+ * round: all links are full only when both go at one pace. So a member sends up what lies at most two
+ * trips ahead of what has come down to it. */
 static bool
 add_tree (PodMessageBuilder *builder, unsigned tree, uint32_t n_chunks,
           const PodArrivals *scattered, PodArrivals *out, GError **error)
@@ -399,6 +370,8 @@ add_tree (PodMessageBuilder *builder, unsigned tree, uint32_t n_chunks,
             return false;
           pod_message_after_arrivals (builder, &up, strand_from (builder, edge, s));
           pod_message_after_arrivals (builder, scattered, strand_from (builder, edge, s));
+          pod_message_window (builder, &down, strand_from (builder, edge, s),
+                              2 * builder->plan->n_steps);
         }
       for (uint32_t s = 0; s < back.n; s++)
         {
@@ -432,10 +405,14 @@ add_trees (PodMessageBuilder *builder, bool is_switch_reduced, GError **error)
 
   pod_arrivals_init (&scattered, n);
   pod_arrivals_init (&reduced, n);
-  if (is_switch_reduced)
-    for (unsigned j = 0; j < nodes->n_nodes; j++)
-      if (pod_member_nodes_count (nodes, j) > 1 && !add_switch (builder, j, n_chunks, error))
+  for (unsigned j = 0; j < nodes->n_nodes && is_switch_reduced; j++)
+    {
+      double share = 1 + 1.0 / pod_member_nodes_count (nodes, j);
+
+      if (pod_member_nodes_count (nodes, j) > 1
+          && !pod_message_switch (builder, j, share, share, n_chunks, error))
         return false;
+    }
   if (!is_switch_reduced && !add_all_inside (builder, inside, error))
     return false;
   for (unsigned tree = 0; tree < 2; tree++)

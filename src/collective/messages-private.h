@@ -12,6 +12,7 @@ typedef struct
   uint64_t payload_bytes;
   PodMessageSet *set; /* (transfer none) */
   GArray *links;      /* (element-type uint32_t) of the route that is being written */
+  uint32_t n_chunks;  /* of an exchange over axes; 0: as many as suit it */
 } PodMessageBuilder;
 
 typedef bool (*PodMessageBuild) (PodMessageBuilder *builder, GError **error);
@@ -32,6 +33,10 @@ void pod_arrivals_take (PodArrivals *arrivals, PodArrivals *from);
 /* Step 0 of the stream that was added last waits for all that comes to @member. */
 void pod_message_after_arrivals (PodMessageBuilder *builder, const PodArrivals *arrivals,
                                  uint32_t member);
+
+/* The stream that was added last, of @member, runs at most @n_chunks ahead of what comes to it at the @end. */
+void pod_message_window (PodMessageBuilder *builder, const PodArrivals *end, uint32_t member,
+                         uint32_t n_chunks);
 
 /* Of the payload, rounded to bytes. */
 uint64_t pod_message_bytes (const PodMessageBuilder *builder, double share);
@@ -72,9 +77,24 @@ bool pod_message_send (PodMessageBuilder *builder, GError **error);
 bool pod_message_route_tree (PodMessageBuilder *builder, GError **error);
 bool pod_message_all_to_all (PodMessageBuilder *builder, GError **error);
 bool pod_message_axis_exchange (PodMessageBuilder *builder, GError **error);
+/* Over own and idle axes. */
+bool pod_message_borrow (PodMessageBuilder *builder, GError **error);
 bool pod_message_axis_tree (PodMessageBuilder *builder, GError **error);
 bool pod_message_node_ring (PodMessageBuilder *builder, GError **error);
 bool pod_message_node_direct (PodMessageBuilder *builder, GError **error);
+/* Both ways of the switch of a node, in shares of the payload for each member. */
+bool pod_message_switch (PodMessageBuilder *builder, unsigned node, double share_up,
+                         double share_down, uint32_t n_chunks, GError **error);
+/* In each node each member sends to its peers what a scatter, or a gather, there needs. @before: what
+ * it waits for, @out: what comes of it (both nullable). */
+bool pod_message_all_inside (PodMessageBuilder *builder, uint32_t n_chunks,
+                             const PodArrivals *before, PodArrivals *out, GError **error);
+bool pod_message_sharp (PodMessageBuilder *builder, GError **error);
+bool pod_message_pxn (PodMessageBuilder *builder, GError **error);
+bool pod_message_islands (PodMessageBuilder *builder, GError **error);
+bool pod_message_recursive_doubling (PodMessageBuilder *builder, GError **error);
+bool pod_message_halving_doubling (PodMessageBuilder *builder, GError **error);
+bool pod_message_step_ring (PodMessageBuilder *builder, GError **error);
 bool pod_message_nvls (PodMessageBuilder *builder, GError **error);
 bool pod_message_hierarchical (PodMessageBuilder *builder, GError **error);
 bool pod_message_double_tree (PodMessageBuilder *builder, GError **error);

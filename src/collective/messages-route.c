@@ -1,5 +1,8 @@
-#include "base/error.h"
 #include "collective/messages-private.h"
+
+#include <string.h>
+
+#include "base/error.h"
 #include "network/packet.h"
 
 /* Messages straight to their readers: send, permute, all-to-all, and the tree of routes. */
@@ -98,6 +101,32 @@ shifted (const PodPlanRequest *request, uint32_t index, uint32_t shift)
   return out;
 }
 
+/* The machine's route from one member to another, appended to builder->links. */
+static bool
+append_route (PodMessageBuilder *builder, uint32_t from, uint32_t to, GError **error)
+{
+  const uint32_t *devices = builder->request->group->devices;
+  const GArray *route = builder->request->route;
+
+  if (!pod_route_find (builder->request, devices[from], devices[to], error))
+    return false;
+  g_array_append_vals (builder->links, route->data, route->len);
+  return true;
+}
+
+/* One hop ahead on a ring in one direction, which a line closes by the machine's route. */
+static bool
+append_ahead (PodMessageBuilder *builder, const PodAxis *axis, uint32_t *index, GError **error)
+{
+  PodAxisHop hop = { axis, *index, +1 };
+  uint32_t from = *index;
+  bool is_end = from / axis->span % axis->size + 1 == axis->size;
+
+  *index = pod_message_neighbour (&hop);
+  return is_end && !axis->is_ring ? append_route (builder, from, *index, error)
+                                  : pod_message_append_hop (builder, &hop, error);
+}
+
 /* Along one axis of a product of rings and lines, from @index by @shift; where both ways round are
  * equally long, @tie says which. Leaves the links in builder->links. */
 static bool
@@ -107,23 +136,26 @@ append_axis (PodMessageBuilder *builder, const PodAxis *axis, uint32_t *index, u
   uint32_t position = *index / axis->span % axis->size, target = to / axis->span % axis->size;
   uint32_t ahead = (target + axis->size - position) % axis->size;
   uint32_t next = *index + target * axis->span - position * axis->span;
+  bool is_one_way = strcmp (builder->plan->algorithm, "ring") == 0;
   bool is_plus = axis->is_ring ? 2 * ahead < axis->size || (2 * ahead == axis->size && tie > 0)
                                : target > position;
 
   if (axis->dim >= POD_DIM_DCN && ahead > 0)
     {
-      const uint32_t *devices = builder->request->group->devices;
-      const GArray *route = builder->request->route;
-
-      if (!pod_route_find (builder->request, devices[*index], devices[next], error))
+      if (!append_route (builder, *index, next, error))
         return false;
-      g_array_append_vals (builder->links, route->data, route->len);
       *index = next;
     }
   while (*index != next)
     {
       PodAxisHop hop = { axis, *index, is_plus ? +1 : -1 };
 
+      if (is_one_way)
+        {
+          if (!append_ahead (builder, axis, index, error))
+            return false;
+          continue;
+        }
       if (!pod_message_append_hop (builder, &hop, error))
         return false;
       *index = pod_message_neighbour (&hop);
@@ -216,15 +248,13 @@ append_pair (PodMessageBuilder *builder, uint32_t from, uint32_t to, int tie, GE
   const PodPlanRequest *request = builder->request;
 
   g_array_set_size (builder->links, 0);
+  if (request->traffic != NULL) /* as its plan: the ways of uneven pairs are not spread */
+    return append_route (builder, from, to, error);
   if (request->is_twisted_whole && request->n_slice_axes == 0)
     return append_twisted (builder, from, to, tie, error);
   if (request->n_axes + request->n_slice_axes > 0)
     return append_product (builder, from, to, tie, error);
-  if (!pod_route_find (builder->request, request->group->devices[from], request->group->devices[to],
-                       error))
-    return false;
-  g_array_append_vals (builder->links, request->route->data, request->route->len);
-  return true;
+  return append_route (builder, from, to, error);
 }
 
 /* One message, or two halves where two ways are equally short. */
@@ -235,6 +265,9 @@ add_pair (PodMessageBuilder *builder, uint32_t from, uint32_t to, GError **error
   uint32_t n = builder->request->group->n_devices, routes[2];
   uint64_t bytes, half;
 
+  if (builder->request->traffic != NULL
+      && !(pod_traffic_share (builder->request, from, to) > 0))
+    return true;
   for (unsigned k = 0; k < 2; k++)
     {
       if (!append_pair (builder, from, to, k == 0 ? +1 : -1, error))
@@ -244,6 +277,8 @@ add_pair (PodMessageBuilder *builder, uint32_t from, uint32_t to, GError **error
     }
   /* Cut by receiver, so that the parts add up to the send buffer */
   bytes = builder->payload_bytes / n + (to < builder->payload_bytes % n);
+  if (builder->request->traffic != NULL)
+    bytes = pod_message_bytes (builder, pod_traffic_share (builder->request, from, to));
   half = routes[0] == routes[1] ? 0 : bytes / 2;
   pod_message_set_stream (set, routes[0], bytes - half, 1, 1);
   if (routes[0] != routes[1])
@@ -273,12 +308,24 @@ golden_stride (uint32_t n)
     }
 }
 
+static bool
+refuse_pairs (uint64_t n, GError **error)
+{
+  g_set_error (error, POD_ERROR, POD_ERROR_LIMIT,
+               "all-to-all over %" G_GUINT64_FORMAT " ranks has %" G_GUINT64_FORMAT
+               " pairs: too many for packet mode; --network flow takes them all",
+               n, n * (n - 1));
+  return false;
+}
+
 bool
 pod_message_all_to_all (PodMessageBuilder *builder, GError **error)
 {
   const PodPlanRequest *request = builder->request;
   uint32_t n = request->group->n_devices, stride = golden_stride (n);
 
+  if ((uint64_t) n * (n - 1) > MOST_ROUTE_LINKS / 2) /* a route has two links at least, but in a chip */
+    return refuse_pairs (n, error);
   /* All members send to equally far ones at a time; near and far, ahead and behind in turns */
   for (uint32_t k = 1; k < n; k++)
     for (uint32_t i = 0; i < n; i++)
@@ -288,13 +335,7 @@ pod_message_all_to_all (PodMessageBuilder *builder, GError **error)
         if (!add_pair (builder, i, shifted (request, i, shift), error))
           return false;
         if (builder->set->links->len > MOST_ROUTE_LINKS)
-          {
-            g_set_error (error, POD_ERROR, POD_ERROR_LIMIT,
-                         "all-to-all over %u ranks has %" G_GUINT64_FORMAT
-                         " pairs: too many for packet mode; --network flow takes them all",
-                         n, (uint64_t) n * (n - 1));
-            return false;
-          }
+          return refuse_pairs (n, error);
       }
   return true;
 }

@@ -8,10 +8,10 @@
 
 enum
 {
-  MOST_STAGE_CHUNKS = 64,
+  MOST_STAGE_CHUNKS = 512, /* filling and draining take one or two of them: below 1 % */
   CHAIN_CHUNKS_PER_HOP = 128, /* filling and draining is then below 1 % */
   LEAST_CHUNK_BYTES = 4096,
-  MOST_MESSAGES = 1 << 22, /* that chunks may make */
+  MOST_MESSAGES = 1 << 23, /* that chunks may make */
 };
 
 typedef struct
@@ -42,7 +42,7 @@ static const Family families[] = {
   { "ring", pod_fits_factor_route_ring, pod_message_ring_list, RINGS | ROOTED },
   { "ring", pod_fits_one_node, pod_message_node_ring, RINGS | ROOTED },
   { "direct", pod_fits_one_node, pod_message_node_direct, RINGS | ROOTED },
-  { "nvls", pod_fits_nvls, pod_message_nvls, 1 << POD_ALL_REDUCE },
+  { "nvls", pod_fits_nvls, pod_message_nvls, RINGS },
   { "double-tree", pod_fits_nodes, pod_message_double_tree, 1 << POD_ALL_REDUCE },
   { "nvls-tree", pod_fits_nvls_tree, pod_message_nvls_tree, 1 << POD_ALL_REDUCE },
   { "hierarchical", pod_fits_nodes, pod_message_hierarchical, RINGS },
@@ -50,7 +50,13 @@ static const Family families[] = {
   { "ring", pod_fits_list, pod_message_ring_list, RINGS | ROOTED },
   { "bidir-ring", pod_fits_list, pod_message_bidir_list, RINGS },
   { "tree", pod_fits_list, pod_message_route_tree, ROOTED },
+  { "sharp", pod_fits_sharp, pod_message_sharp, RINGS },
+  { "hierarchical", pod_fits_islands, pod_message_islands, 1 << POD_ALL_REDUCE },
+  { "recursive-doubling", pod_fits_any, pod_message_recursive_doubling, RINGS },
+  { "halving-doubling", pod_fits_any, pod_message_halving_doubling, RINGS },
+  { "step-ring", pod_fits_step_ring, pod_message_step_ring, RINGS },
   { "direct", pod_fits_any, pod_message_send, MESSAGES },
+  { "pxn", pod_fits_pxn, pod_message_pxn, EXCHANGE },
   { NULL, pod_fits_any, pod_message_all_to_all, EXCHANGE }, /* of any name: pair by pair */
 };
 
@@ -99,6 +105,19 @@ pod_message_after_arrivals (PodMessageBuilder *builder, const PodArrivals *arriv
     pod_message_set_after (
         builder->set,
         (PodMessageDep){ .stream = g_array_index (streams, uint32_t, k), .after = POD_AFTER_ALL });
+}
+
+void
+pod_message_window (PodMessageBuilder *builder, const PodArrivals *end, uint32_t member,
+                    uint32_t n_chunks)
+{
+  const GArray *streams = end->of[member];
+
+  for (guint k = 0; streams != NULL && k < streams->len; k++)
+    pod_message_set_after (builder->set,
+                           (PodMessageDep){ .stream = g_array_index (streams, uint32_t, k),
+                                            .lag = n_chunks,
+                                            .after = POD_AFTER_WINDOW });
 }
 
 uint64_t
@@ -174,8 +193,9 @@ pod_message_hop_route (PodMessageBuilder *builder, const PodAxisHop *hop, uint32
   return true;
 }
 
-/* Filling and draining takes time / n, waiting n x latency, less what halves hide: the least sum is
- * near their root. */
+/* Filling and draining takes about time / n. A chunk's step takes time / (n steps), and of its two
+ * halves (pod_message_parts) one hides the other's latency while that is half of it at most:
+ * n = time / (2 latency of all steps). */
 uint32_t
 pod_message_stage_chunks (const PodMessageBuilder *builder, uint64_t n_messages)
 {
@@ -187,7 +207,7 @@ pod_message_stage_chunks (const PodMessageBuilder *builder, uint64_t n_messages)
   double n = MOST_STAGE_CHUNKS;
 
   if (latency_s > 0)
-    n = MIN (n, 2 * sqrt (MAX (time_s, 0) / latency_s));
+    n = MIN (n, MAX (time_s, 0) / latency_s / 2);
   n = MIN (n, (double) MOST_MESSAGES / (double) MAX (n_messages, 1));
   n = MIN (n, (double) builder->payload_bytes / LEAST_CHUNK_BYTES);
   return n < 1 ? 1 : (uint32_t) n;
@@ -212,35 +232,29 @@ request_clear (PodPlanRequest *request)
 
 /* What the plan waits besides its hops (launch floor, steps of a library) passes at the start. */
 static bool
-find_launch (PodMessageBuilder *builder, GError **error)
+find_launch (PodMessageBuilder *builder, const PodPlanQuery *query, GError **error)
 {
-  const PodPlanRequest *request = builder->request;
+  PodPlanQuery ideal = *query;
   g_autoptr (PodPlan) bare = NULL;
 
-  if (request->fidelity != POD_FIDELITY_CALIBRATED)
+  if (query->fidelity != POD_FIDELITY_CALIBRATED)
     return true;
-  bare = pod_collective_plan (request->topology, POD_FIDELITY_IDEAL, request->group, request->kind,
-                              builder->payload_bytes, builder->plan->algorithm, error);
+  ideal.fidelity = POD_FIDELITY_IDEAL;
+  ideal.algorithm = builder->plan->algorithm;
+  ideal.library = NULL;
+  bare = pod_collective_plan_query (&ideal, error);
   if (bare == NULL)
     return false;
   builder->set->launch_ps = MAX (builder->plan->latency_ps - bare->latency_ps, 0);
   return true;
 }
 
-/* The messages of any all-to-all are its pairs along the routes; these go other ways. */
-static bool
-goes_other_ways (const char *algorithm)
-{
-  return strcmp (algorithm, "pxn") == 0 || strcmp (algorithm, "ring") == 0;
-}
-
 static bool
 build (PodMessageBuilder *builder, GError **error)
 {
   const PodPlanRequest *request = builder->request;
-  bool is_other = request->kind == POD_ALL_TO_ALL && goes_other_ways (builder->plan->algorithm);
 
-  for (size_t i = 0; i < G_N_ELEMENTS (families) && !is_other; i++)
+  for (size_t i = 0; i < G_N_ELEMENTS (families); i++)
     {
       const Family *family = &families[i];
 
@@ -255,29 +269,56 @@ build (PodMessageBuilder *builder, GError **error)
 }
 
 PodMessageSet *
-pod_collective_messages (const PodTopology *topology, PodFidelity fidelity, const PodGroup *group,
-                         PodCollectiveKind kind, uint64_t payload_bytes, const PodPlan *plan,
-                         GError **error)
+pod_collective_messages_query (const PodPlanQuery *query, const PodPlan *plan, GError **error)
 {
-  PodPlanRequest request
-      = { .topology = topology, .fidelity = fidelity, .group = group, .kind = kind };
+  const PodTopology *topology = query->topology;
+  bool is_borrowed = strcmp (plan->algorithm, "borrow") == 0;
+  const PodGroup *group = is_borrowed ? query->borrowed : query->group;
+  PodPlanRequest request = { .topology = topology,
+                             .fidelity = query->fidelity,
+                             .group = group,
+                             .kind = query->kind,
+                             .traffic = query->traffic };
   g_autoptr (PodMessageSet) set = pod_message_set_new ();
   g_autoptr (GArray) links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
-  double wire_ratio = plan->wire_ratio > 0 ? plan->wire_ratio : 1;
+  /* Phases one after another hold their links for longer than their bytes take: no more bytes */
+  double wire_ratio
+      = plan->wire_ratio > 0 && plan->phases == POD_PHASES_PIPELINED ? plan->wire_ratio : 1;
   PodMessageBuilder builder
-      = { &request, plan, (uint64_t) ((double) payload_bytes * wire_ratio + 0.5), set, links };
+      = { .request = &request,
+          .plan = plan,
+          .payload_bytes = (uint64_t) ((double) query->payload_bytes * wire_ratio + 0.5),
+          .set = set,
+          .links = links };
   bool is_good = true;
 
-  if (group->n_devices == 1)
+  if (query->group->n_devices == 1)
     return g_steal_pointer (&set);
-  if (!find_launch (&builder, error))
+  if (!find_launch (&builder, query, error))
     return NULL;
   request.route = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   if (group->n_factors > 0 && topology->fabric == POD_FABRIC_TORUS)
     is_good = pod_axes_init (&request, error);
   else if (topology->fabric == POD_FABRIC_SWITCHED)
     pod_member_nodes_init (&request.nodes, topology, group);
-  is_good = is_good && build (&builder, error);
+  if (is_borrowed)
+    request.n_idle = pod_n_idle_axes (query);
+  is_good = is_good
+            && (is_borrowed ? pod_message_borrow (&builder, error) : build (&builder, error));
   request_clear (&request);
   return is_good ? g_steal_pointer (&set) : NULL;
+}
+
+PodMessageSet *
+pod_collective_messages (const PodTopology *topology, PodFidelity fidelity, const PodGroup *group,
+                         PodCollectiveKind kind, uint64_t payload_bytes, const PodPlan *plan,
+                         GError **error)
+{
+  const PodPlanQuery query = { .topology = topology,
+                               .fidelity = fidelity,
+                               .group = group,
+                               .kind = kind,
+                               .payload_bytes = payload_bytes };
+
+  return pod_collective_messages_query (&query, plan, error);
 }

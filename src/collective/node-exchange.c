@@ -104,8 +104,8 @@ pod_build_node_direct (PodPlanRequest *request, PodPlan *plan, GError **error)
  * it stores), down V/n (the sum that it loads) and V (all results): V(n+1)/n each way. A gather is
  * the second half, V/n up and V down; a reduction the first, V up and V/n down: one direction of
  * the port is free, the other carries what a ring puts on it and its own shard: no gain alone. */
-static void
-nvls_shares (const PodPlanRequest *request, double *out_up, double *out_down)
+void
+pod_nvls_shares (const PodPlanRequest *request, double *out_up, double *out_down)
 {
   double n = request->group->n_devices;
 
@@ -121,7 +121,7 @@ pod_build_nvls (PodPlanRequest *request, PodPlan *plan, GError **error)
   double share_up, share_down, inside_s = pod_node_book_inside (request);
   int64_t inside_ps, across_ps;
 
-  nvls_shares (request, &share_up, &share_down);
+  pod_nvls_shares (request, &share_up, &share_down);
   plan->n_steps = request->kind == POD_ALL_REDUCE ? 2 : 1;
   if (!pod_node_latencies (request, &inside_ps, &across_ps, error))
     return false;

@@ -15,6 +15,7 @@ typedef struct
   double *bytes;
   uint32_t n_slots; /* a power of two */
   uint32_t *slots;  /* open addressing: position + 1, 0 = free */
+  bool is_direct;   /* a slot for each link */
 } PodLinkLoads;
 
 void pod_link_loads_init (PodLinkLoads *loads, uint32_t n_expected);
@@ -61,6 +62,9 @@ typedef struct
   uint32_t n_slices;     /* product of the others */
   bool is_twisted_whole; /* the ICI factors are all of a twisted slice */
   PodMemberNodes nodes;  /* n_nodes = 0 unless the group is a list on a switched machine */
+  bool has_latencies;    /* of the nodes, the next two */
+  int64_t inside_ps;
+  int64_t across_ps;
   GArray *route;         /* (owned) (element-type uint32_t) the last route that was found */
   PodLinkLoads loads;    /* of the plan that is being built */
   PodDtype dtype;
@@ -74,6 +78,49 @@ typedef struct
   const PodLibraryDevice *device; /* (nullable) the library's entry of this chip */
 } PodPlanRequest;
 
+/* Empty again, with room for @n_expected of @n_links links; keeps its memory. O(slots). */
+void pod_link_loads_reset (PodLinkLoads *loads, uint32_t n_expected, uint32_t n_links);
+
+/* The fullest link of each class, for the slowest of all: rates are looked up once a class. */
+typedef struct
+{
+  const PodTopology *topology;
+  PodFidelity fidelity;
+  double most[POD_N_LINK_CLASSES];
+  uint32_t link[POD_N_LINK_CLASSES];
+  double slowest_s; /* of links that no class stands for */
+} PodSlowest;
+
+static inline void
+pod_slowest_add (PodSlowest *slowest, uint32_t link, double bytes)
+{
+  unsigned class = pod_topology_link_class (slowest->topology, link);
+
+  if (class == POD_NO_LINK_CLASS || slowest->topology->background_bytes_per_s != NULL)
+    {
+      if (bytes > 0)
+        slowest->slowest_s
+            = MAX (slowest->slowest_s, bytes / pod_collective_link_rate (slowest->topology, slowest->fidelity, link));
+    }
+  else if (bytes > slowest->most[class])
+    {
+      slowest->most[class] = bytes;
+      slowest->link[class] = link;
+    }
+}
+
+/* Between nodes: NICs and the switches above them. Of a machine that has classes. */
+static inline bool
+pod_link_is_across (const PodTopology *topology, uint32_t link)
+{
+  unsigned class = pod_topology_link_class (topology, link);
+
+  return class == POD_LINK_CLASS_NIC || class >= POD_LINK_CLASS_TREE;
+}
+
+/* Seconds that the slowest of all takes. */
+double pod_slowest_s (const PodSlowest *slowest);
+
 /* Seconds per payload byte of the slowest link at @fidelity. O(entries). */
 double pod_link_loads_time (const PodPlanRequest *request, PodFidelity fidelity);
 
@@ -85,6 +132,8 @@ typedef struct
 {
   const char *name;
   bool (*fits) (const PodPlanRequest *request);
+  bool (*may_win) (const PodPlanRequest *request); /* (nullable) may it be the cheapest? By name it
+                                                      is taken all the same */
   PodPlanBuild build;
   unsigned kinds;          /* bit 1 << kind */
   bool is_by_name;         /* never chosen by cost */
@@ -221,22 +270,61 @@ bool pod_build_route_bidir_ring (PodPlanRequest *request, PodPlan *plan, GError 
 bool pod_fits_step_ring (const PodPlanRequest *request);
 bool pod_build_step_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
 
+/* What a walk through the steps of recursive doubling or halving calls: ranks are positions in the
+ * group. */
+typedef struct
+{
+  void (*begin) (void *context);
+  bool (*send) (void *context, uint32_t from, uint32_t to, double share, GError **error);
+  void (*end) (void *context);
+} PodStepSink;
+
+bool pod_recursive_walk (PodPlanRequest *request, bool is_halving, const PodStepSink *sink,
+                         void *context, GError **error);
 bool pod_build_recursive_doubling (PodPlanRequest *request, PodPlan *plan, GError **error);
 bool pod_build_halving_doubling (PodPlanRequest *request, PodPlan *plan, GError **error);
 
+/* Axes of @query->borrowed beyond those of its group. */
+unsigned pod_n_idle_axes (const PodPlanQuery *query);
+/* The part of a reduction that the idle axes take; leaves the volumes of all axes in @shapes, which
+ * were made for them. */
+double pod_borrow_mix (const PodPlanRequest *request, PodAxisShape *shapes);
 bool pod_fits_borrow (const PodPlanRequest *request);
 bool pod_build_borrow (PodPlanRequest *request, PodPlan *plan, GError **error);
 
+/* What rank @from sends to rank @to of an all-to-all, per payload byte. */
+double pod_traffic_share (const PodPlanRequest *request, uint32_t from, uint32_t to);
+unsigned pod_rail_of (const PodTopology *topology, uint32_t device);
+/* Where nodes.devices[i] stands in the group. Returns: (transfer full) */
+uint32_t *pod_node_positions (const PodPlanRequest *request);
 bool pod_build_traffic (PodPlanRequest *request, PodPlan *plan, GError **error);
 bool pod_fits_pxn (const PodPlanRequest *request);
+bool pod_pxn_may_win (const PodPlanRequest *request);
 bool pod_build_pxn (PodPlanRequest *request, PodPlan *plan, GError **error);
 /* Do the machine's own routes change rails inside the sender's node? */
 bool pod_has_pxn_routes (const PodTopology *topology);
 
+/* The members of a list by island. */
+typedef struct
+{
+  uint32_t n;
+  uint32_t *order; /* (owned) devices, island by island, each in group order */
+  uint32_t *first; /* (owned) n + 1 positions in @order */
+} PodIslands;
+
+void pod_islands_init (PodIslands *islands, const PodPlanRequest *request);
+void pod_islands_clear (PodIslands *islands);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodIslands, pod_islands_clear)
 bool pod_fits_islands (const PodPlanRequest *request);
 bool pod_build_islands (PodPlanRequest *request, PodPlan *plan, GError **error);
 
 bool pod_fits_sharp (const PodPlanRequest *request);
+/* Counts in @below the nodes under each link of the stream of the @at-th members. */
+bool pod_sharp_count (PodPlanRequest *request, uint32_t at, PodLinkLoads *below, GError **error);
+/* Of the payload, on a link with so many nodes below. */
+double pod_sharp_share (const PodPlanRequest *request, const PodLink *link, double n_below);
+/* Of the payload, up and down a NIC. */
+void pod_sharp_shares (const PodPlanRequest *request, double *out_up, double *out_down);
 bool pod_build_sharp (PodPlanRequest *request, PodPlan *plan, GError **error);
 
 bool pod_fits_any (const PodPlanRequest *request);
@@ -249,6 +337,8 @@ bool pod_fits_one_switch (const PodPlanRequest *request);
 bool pod_build_node_ring (PodPlanRequest *request, PodPlan *plan, GError **error);
 bool pod_build_node_direct (PodPlanRequest *request, PodPlan *plan, GError **error);
 bool pod_fits_nvls (const PodPlanRequest *request);
+/* Of the payload, up and down a port. */
+void pod_nvls_shares (const PodPlanRequest *request, double *out_up, double *out_down);
 bool pod_build_nvls (PodPlanRequest *request, PodPlan *plan, GError **error);
 
 bool pod_fits_nodes (const PodPlanRequest *request);

@@ -34,20 +34,13 @@ static double
 sequential_s (const PodPlanRequest *request)
 {
   const PodLinkLoads *loads = &request->loads;
-  double slowest_s[2] = { 0 };
+  PodSlowest slowest[2] = { { .topology = request->topology, .fidelity = request->fidelity },
+                            { .topology = request->topology, .fidelity = request->fidelity } };
 
   for (uint32_t i = 0; i < loads->n; i++)
-    {
-      PodLink link;
-      double *slowest;
-
-      pod_topology_link (request->topology, loads->links[i], &link);
-      slowest = &slowest_s[link.kind == POD_LINK_NIC || link.kind == POD_LINK_TREE];
-      *slowest = MAX (*slowest, loads->bytes[i]
-                                    / pod_collective_link_rate (
-                                        request->topology, request->fidelity, loads->links[i]));
-    }
-  return slowest_s[0] + slowest_s[1];
+    pod_slowest_add (&slowest[pod_link_is_across (request->topology, loads->links[i])],
+                     loads->links[i], loads->bytes[i]);
+  return pod_slowest_s (&slowest[0]) + pod_slowest_s (&slowest[1]);
 }
 
 bool

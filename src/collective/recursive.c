@@ -13,46 +13,16 @@
 typedef struct
 {
   PodPlanRequest *request;
-  PodPlan *plan;
-  PodLinkLoads total;
-  double sequential_s; /* per payload byte */
-  int64_t step_ps;     /* the step's longest route */
-  double member_bytes; /* what rank 0 sends in all */
-  uint32_t n_core;     /* 2^p */
-  uint32_t n_rest;     /* r */
+  const PodStepSink *sink;
+  void *context;
+  uint32_t n_core; /* 2^p */
+  uint32_t n_rest; /* r */
 } Steps;
-
-static void
-begin (Steps *steps)
-{
-  pod_link_loads_clear (&steps->request->loads);
-  pod_link_loads_init (&steps->request->loads, 2 * steps->request->group->n_devices);
-  steps->step_ps = 0;
-}
 
 static bool
 send (Steps *steps, uint32_t from, uint32_t to, double share, GError **error)
 {
-  const uint32_t *devices = steps->request->group->devices;
-
-  if (!pod_route_add (steps->request, devices[from], devices[to], share, error))
-    return false;
-  steps->step_ps = MAX (steps->step_ps, pod_route_latency_ps (steps->request));
-  if (from == 0)
-    steps->member_bytes += share;
-  return true;
-}
-
-static void
-end (Steps *steps)
-{
-  const PodLinkLoads *loads = &steps->request->loads;
-
-  steps->sequential_s += pod_link_loads_time (steps->request, steps->request->fidelity);
-  steps->plan->latency_ps += steps->step_ps;
-  steps->plan->n_steps++;
-  for (uint32_t i = 0; i < loads->n; i++)
-    pod_link_loads_add (&steps->total, loads->links[i], loads->bytes[i]);
+  return steps->sink->send (steps->context, from, to, share, error);
 }
 
 static uint32_t
@@ -74,11 +44,11 @@ fold (Steps *steps, bool is_back, double share, GError **error)
 {
   if (steps->n_rest == 0)
     return true;
-  begin (steps);
+  steps->sink->begin (steps->context);
   for (uint32_t i = 0; i < steps->n_rest; i++)
     if (!send (steps, is_back ? 2 * i : 2 * i + 1, is_back ? 2 * i + 1 : 2 * i, share, error))
       return false;
-  end (steps);
+  steps->sink->end (steps->context);
   return true;
 }
 
@@ -120,12 +90,12 @@ other_share (const Steps *steps, uint32_t core, uint32_t bit)
 static bool
 exchange (Steps *steps, uint32_t bit, ShareOf share_of, GError **error)
 {
-  begin (steps);
+  steps->sink->begin (steps->context);
   for (uint32_t core = 0; core < steps->n_core; core++)
     if (!send (steps, rank_of (steps, core), rank_of (steps, core ^ bit),
                share_of (steps, core, bit), error))
       return false;
-  end (steps);
+  steps->sink->end (steps->context);
   return true;
 }
 
@@ -169,29 +139,99 @@ walk (Steps *steps, bool is_halving, GError **error)
     }
 }
 
-static bool
-build (PodPlanRequest *request, PodPlan *plan, bool is_halving, GError **error)
+static Steps
+make_steps (PodPlanRequest *request)
 {
-  Steps steps = { .request = request, .plan = plan, .n_core = 1 };
-  bool is_good;
+  Steps steps = { .request = request, .n_core = 1 };
 
   while (steps.n_core <= request->group->n_devices / 2)
     steps.n_core *= 2;
   steps.n_rest = request->group->n_devices - steps.n_core;
-  pod_link_loads_init (&steps.total, 4 * request->group->n_devices);
-  is_good = walk (&steps, is_halving, error);
+  return steps;
+}
+
+bool
+pod_recursive_walk (PodPlanRequest *request, bool is_halving, const PodStepSink *sink,
+                    void *context, GError **error)
+{
+  Steps steps = make_steps (request);
+
+  steps.sink = sink;
+  steps.context = context;
+  return walk (&steps, is_halving, error);
+}
+
+/* ---- the plan ---- */
+
+typedef struct
+{
+  PodPlanRequest *request;
+  PodPlan *plan;
+  PodLinkLoads total;
+  double sequential_s; /* per payload byte */
+  int64_t step_ps;     /* the step's longest route */
+  double member_bytes; /* what rank 0 sends in all */
+} Sum;
+
+static void
+begin_step (void *context)
+{
+  Sum *sum = context;
+
+  pod_link_loads_reset (&sum->request->loads, 2 * sum->request->group->n_devices,
+                        sum->request->topology->n_links);
+  sum->step_ps = 0;
+}
+
+static bool
+add_message (void *context, uint32_t from, uint32_t to, double share, GError **error)
+{
+  Sum *sum = context;
+  const uint32_t *devices = sum->request->group->devices;
+
+  if (!pod_route_add (sum->request, devices[from], devices[to], share, error))
+    return false;
+  sum->step_ps = MAX (sum->step_ps, pod_route_latency_ps (sum->request));
+  if (from == 0)
+    sum->member_bytes += share;
+  return true;
+}
+
+static void
+end_step (void *context)
+{
+  Sum *sum = context;
+  const PodLinkLoads *loads = &sum->request->loads;
+
+  sum->sequential_s += pod_link_loads_time (sum->request, sum->request->fidelity);
+  sum->plan->latency_ps += sum->step_ps;
+  sum->plan->n_steps++;
+  for (uint32_t i = 0; i < loads->n; i++)
+    pod_link_loads_add (&sum->total, loads->links[i], loads->bytes[i]);
+}
+
+static bool
+build (PodPlanRequest *request, PodPlan *plan, bool is_halving, GError **error)
+{
+  static const PodStepSink sink = { begin_step, add_message, end_step };
+  Sum sum = { .request = request, .plan = plan };
+  Steps steps = make_steps (request);
+  bool is_good;
+
+  pod_link_loads_init (&sum.total, 4 * request->group->n_devices);
+  is_good = pod_recursive_walk (request, is_halving, &sink, &sum, error);
   pod_link_loads_clear (&request->loads);
-  request->loads = steps.total;
+  request->loads = sum.total;
   plan->phases = POD_PHASES_SEQUENTIAL;
-  plan->sequential_s_per_byte = steps.sequential_s;
+  plan->sequential_s_per_byte = sum.sequential_s;
   if (steps.n_rest == 0)
     plan->explain = g_strdup_printf ("%u steps one after another, rank 0 sends %.4g x bytes",
-                                     plan->n_steps, steps.member_bytes);
+                                     plan->n_steps, sum.member_bytes);
   else
     plan->explain = g_strdup_printf (
         "%u ranks hand over to neighbours and are told the result, %u exchange: %u steps one after "
         "another, rank 0 sends %.4g x bytes",
-        steps.n_rest, steps.n_core, plan->n_steps, steps.member_bytes);
+        steps.n_rest, steps.n_core, plan->n_steps, sum.member_bytes);
   return is_good;
 }
 

@@ -84,16 +84,16 @@ run_flow (const PodPlanQuery *query, const PodPlan *plan, PodCollectiveRun *out)
   out->time_s = seconds (queue);
 }
 
-/* Packets are of the algorithm's own messages, which overlap, and of equal parts. */
+/* Packets are of the algorithm's own messages: they know no other delays than those of links, and
+ * wait for what they need, not for the end of a phase elsewhere. */
 static bool
-check_packets (const PodPlanQuery *query, const PodPlan *plan, GError **error)
+check_packets (const PodPlanQuery *query, GError **error)
 {
-  if (query->traffic == NULL && plan->phases == POD_PHASES_PIPELINED)
+  if (query->steps == NULL && query->phases == POD_PHASES_PIPELINED)
     return true;
   g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
                "%s has no messages for packet mode: take analytic or flow",
-               query->traffic != NULL ? "an all-to-all with a matrix"
-                                      : "a plan of phases one after another");
+               query->steps != NULL ? "a law of steps" : "a plan of phases one after another");
   return false;
 }
 
@@ -106,8 +106,7 @@ run_packets (const PodPlanQuery *query, const PodPlan *plan, const PodPacketOpti
       = pod_packet_links (query->topology, capacity, options->drop_kinds);
   g_autoptr (PodEventQueue) queue = pod_event_queue_new ();
   g_autoptr (PodMessageSet) set
-      = pod_collective_messages (query->topology, query->fidelity, query->group, query->kind,
-                                 query->payload_bytes, plan, error);
+      = pod_collective_messages_query (query, plan, error);
   uint32_t n_done = 0;
   g_autoptr (PodPacketNetwork) network = NULL;
   g_autoptr (PodPacketJob) job = NULL;
@@ -146,7 +145,7 @@ pod_collective_simulate (const PodPlanQuery *query, const PodPlan *plan, PodNetw
 
   *out = (PodCollectiveRun){ 0 };
   if (mode == POD_NETWORK_PACKET && query->fidelity != POD_FIDELITY_BOOK)
-    return check_packets (query, plan, error)
+    return check_packets (query, error)
            && run_packets (query, plan, options != NULL ? options : &defaults, out, error);
   if (mode == POD_NETWORK_FLOW && query->fidelity != POD_FIDELITY_BOOK)
     run_flow (query, plan, out);

@@ -19,8 +19,8 @@ pod_has_pxn_routes (const PodTopology *topology)
          && (topology->has_separate_rails || topology->n_levels == 1);
 }
 
-static double
-share_of (const PodPlanRequest *request, uint32_t from, uint32_t to)
+double
+pod_traffic_share (const PodPlanRequest *request, uint32_t from, uint32_t to)
 {
   if (request->traffic != NULL)
     return request->traffic->shares[(size_t) from * request->traffic->n + to];
@@ -42,8 +42,8 @@ largest (const PodPlanRequest *request, double *out_sent, double *out_received)
       for (uint32_t k = 0; k < n; k++)
         if (k != i)
           {
-            sent += share_of (request, i, k);
-            received[k] += share_of (request, i, k);
+            sent += pod_traffic_share (request, i, k);
+            received[k] += pod_traffic_share (request, i, k);
           }
       *out_sent = MAX (*out_sent, sent);
     }
@@ -61,7 +61,7 @@ pod_build_traffic (PodPlanRequest *request, PodPlan *plan, GError **error)
   for (uint32_t i = 0; i < group->n_devices; i++)
     for (uint32_t k = 0; k < group->n_devices; k++)
       {
-        double share = share_of (request, i, k);
+        double share = pod_traffic_share (request, i, k);
 
         if (i == k || !(share > 0))
           continue;
@@ -93,6 +93,21 @@ pod_fits_pxn (const PodPlanRequest *request)
          && request->group->n_devices <= MOST_RANKS;
 }
 
+/* It takes bytes off the uplinks only: where those carry all that the devices below can send, they
+ * hold nothing up. */
+bool
+pod_pxn_may_win (const PodPlanRequest *request)
+{
+  const PodTopology *topology = request->topology;
+
+  if (request->traffic != NULL || topology->background_bytes_per_s != NULL)
+    return true;
+  for (unsigned level = 0; level + 1 < topology->n_levels; level++)
+    if (topology->level[level].oversubscription > 1)
+      return true;
+  return false;
+}
+
 /* By node and receiver: who of the node sends across, as a position in nodes->devices. */
 typedef struct
 {
@@ -113,24 +128,24 @@ pxn_clear (Pxn *pxn)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Pxn, pxn_clear)
 
-static unsigned
-rail_of (const PodTopology *topology, uint32_t device)
+unsigned
+pod_rail_of (const PodTopology *topology, uint32_t device)
 {
   return device / topology->chip->devices_per_chip % topology->chips_per_node % topology->n_rails;
 }
 
-static void
-find_positions (Pxn *pxn)
+uint32_t *
+pod_node_positions (const PodPlanRequest *request)
 {
-  const PodGroup *group = pxn->request->group;
-  const PodMemberNodes *nodes = &pxn->request->nodes;
-  g_autofree uint32_t *position = g_new0 (uint32_t, pxn->request->topology->n_devices);
+  const PodGroup *group = request->group;
+  g_autofree uint32_t *position = g_new0 (uint32_t, request->topology->n_devices);
+  uint32_t *out = g_new (uint32_t, group->n_devices);
 
   for (uint32_t i = 0; i < group->n_devices; i++)
     position[group->devices[i]] = i;
-  pxn->position_of = g_new (uint32_t, group->n_devices);
   for (uint32_t i = 0; i < group->n_devices; i++)
-    pxn->position_of[i] = position[nodes->devices[i]];
+    out[i] = position[request->nodes.devices[i]];
+  return out;
 }
 
 /* What the members of @node send to @to, who is elsewhere: to the gateway of the receiver's rail,
@@ -140,12 +155,12 @@ send_to (Pxn *pxn, unsigned node, uint32_t to, GError **error)
 {
   const PodMemberNodes *nodes = &pxn->request->nodes;
   uint32_t first = nodes->first[node], k = nodes->first[node + 1] - first;
-  uint32_t gateway = pxn->rail_member[rail_of (pxn->request->topology, nodes->devices[to])];
+  uint32_t gateway = pxn->rail_member[pod_rail_of (pxn->request->topology, nodes->devices[to])];
   double through = 0;
 
   for (uint32_t i = 0; i < k; i++)
     {
-      double share = share_of (pxn->request, pxn->position_of[first + i], pxn->position_of[to]);
+      double share = pod_traffic_share (pxn->request, pxn->position_of[first + i], pxn->position_of[to]);
 
       if (!(share > 0))
         continue;
@@ -200,7 +215,7 @@ add_node (Pxn *pxn, unsigned node, GError **error)
   for (unsigned rail = 0; rail < pxn->request->topology->n_rails; rail++)
     pxn->rail_member[rail] = UINT32_MAX;
   for (uint32_t i = first; i < first + k; i++)
-    pxn->rail_member[rail_of (pxn->request->topology, nodes->devices[i])] = i;
+    pxn->rail_member[pod_rail_of (pxn->request->topology, nodes->devices[i])] = i;
   g_free (pxn->hops);
   pxn->hops = g_new0 (double, (size_t) k *k);
   for (uint32_t to = 0; to < n; to++)
@@ -213,7 +228,7 @@ add_node (Pxn *pxn, unsigned node, GError **error)
       for (uint32_t i = 0; i < k; i++)
         if (first + i != to)
           pxn->hops[(size_t) i * k + (to - first)]
-              += share_of (pxn->request, pxn->position_of[first + i], pxn->position_of[to]);
+              += pod_traffic_share (pxn->request, pxn->position_of[first + i], pxn->position_of[to]);
   return add_hops (pxn, node, error);
 }
 
@@ -224,7 +239,7 @@ pod_build_pxn (PodPlanRequest *request, PodPlan *plan, GError **error)
   int64_t inside_ps, across_ps;
 
   pxn.rail_member = g_new (uint32_t, request->topology->n_rails);
-  find_positions (&pxn);
+  pxn.position_of = pod_node_positions (request);
   if (!pod_node_latencies (request, &inside_ps, &across_ps, error))
     return false;
   for (unsigned node = 0; node < request->nodes.n_nodes; node++)

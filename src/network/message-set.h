@@ -17,12 +17,15 @@
  * own):
  *
  *   POD_AFTER_STEP  step k waits for step k - lag there (steps before the lag for nothing)
- *   POD_AFTER_ALL   step 0, and so all that follow, waits for all steps there */
+ *   POD_AFTER_ALL   step 0, and so all that follow, waits for all steps there
+ *   POD_AFTER_WINDOW   step 0 of chunk c waits for all steps of chunk c - lag there (the first @lag
+ *                   chunks for nothing): so far those in front of a pipeline run ahead of its end */
 
 typedef enum
 {
   POD_AFTER_STEP,
   POD_AFTER_ALL,
+  POD_AFTER_WINDOW,
 } PodMessageAfter;
 
 typedef struct

@@ -74,7 +74,8 @@ pod_packet_links (const PodTopology *topology, const double *capacity, unsigned 
           out->flow = POD_FLOW_BY_HOP;
           break;
         default:
-          out->flow = POD_FLOW_ORDERED;
+          /* A device that passes traffic on to its NIC keeps it in its memory, not in the switch */
+          out->flow = link.to < topology->n_devices ? POD_FLOW_UNBOUNDED : POD_FLOW_ORDERED;
         }
       if ((drop_kinds >> link.kind & 1) != 0)
         out->flow = POD_FLOW_LOSSY;

@@ -28,6 +28,9 @@ is_there (const PodPacketStream *stream, const PodPacketStream *other, const Pod
 {
   uint64_t period = other->def->period, chunk = stream->ready_chunk;
 
+  if (dep->after == POD_AFTER_WINDOW)
+    return stream->ready_step > 0 || chunk < dep->lag
+           || other->n_arrived >= (chunk - dep->lag + 1) * period;
   if (dep->after == POD_AFTER_ALL)
     return stream->ready_step > 0 || other->n_arrived >= (chunk + 1) * period;
   return stream->ready_step < dep->lag

@@ -69,6 +69,10 @@ typedef struct
 typedef struct PodPacketNetwork PodPacketNetwork;
 typedef struct PodPacketJob PodPacketJob;
 
+/* The words, for helps of options. */
+#define POD_PACKET_WORDS                                                                           \
+  "mtu=, packets=, buffer=, drop=, dead=, store-and-forward, ecmp, adaptive"
+
 /* "mtu=4KiB,packets=16,buffer=64KiB,store-and-forward,ecmp,adaptive,drop=nic+tree,dead=3+17", or
  * NULL. @dead_links: (element-type uint32_t) filled, and borrowed by @out. INVALID names the word
  * and lists those that there are. */

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -20,6 +21,7 @@ typedef struct
   PodCollectiveKind kind;
   bool is_folded;
   double aim_us;
+  uint32_t stride; /* every so-manieth device, on a torus along its last axis */
 } Case;
 
 static double
@@ -62,18 +64,29 @@ run_flow (const PodPlanQuery *query, const PodPlan *plan)
   return pod_event_queue_now (queue);
 }
 
-/* The whole machine as a group: a torus by its axes, others in order. */
+/* The whole machine as a group, or every @stride-th plane of it: a torus by its axes, others in
+ * order. */
 static uint32_t *
-whole_group (const PodTopology *topology, PodGroup *group)
+make_group (const PodTopology *topology, uint32_t stride, PodGroup *group)
 {
   uint32_t *devices = g_new (uint32_t, topology->n_devices);
+  bool is_torus = topology->fabric == POD_FABRIC_TORUS;
+  uint32_t plane = 1;
 
+  *group = (PodGroup){ .devices = devices };
+  for (unsigned dim = 0; is_torus && dim < topology->n_dims; dim++)
+    {
+      bool is_last = dim + 1 == topology->n_dims;
+
+      group->factors[group->n_factors++]
+          = (PodGroupFactor){ .dim = (uint8_t) dim,
+                              .stride = is_last ? stride : 1,
+                              .size = topology->extent[dim] / (is_last ? stride : 1) };
+      plane *= is_last ? 1 : topology->extent[dim];
+    }
   for (uint32_t i = 0; i < topology->n_devices; i++)
-    devices[i] = i;
-  *group = (PodGroup){ .n_devices = topology->n_devices, .devices = devices };
-  for (unsigned dim = 0; topology->fabric == POD_FABRIC_TORUS && dim < topology->n_dims; dim++)
-    group->factors[group->n_factors++]
-        = (PodGroupFactor){ .dim = (uint8_t) dim, .stride = 1, .size = topology->extent[dim] };
+    if (i / plane % stride == 0)
+      devices[group->n_devices++] = i;
   return devices;
 }
 
@@ -94,7 +107,7 @@ run_case (const Case *c, double least_us)
       fprintf (stderr, "bench-collective: %s\n", error->message);
       return false;
     }
-  devices = whole_group (topology, &group);
+  devices = make_group (topology, c->stride, &group);
   while (n == 0 || plan_us + flow_us < least_us)
     {
       const PodPlanQuery query = {
@@ -131,17 +144,29 @@ int
 main (int argc, char **argv)
 {
   static const Case cases[] = {
-    { "all-reduce, ring of 8", "tpu-v5p:8,unchecked,wrap=x", NULL, POD_ALL_REDUCE, false, 10 },
-    { "the same, folded", "tpu-v5p:8,unchecked,wrap=x", NULL, POD_ALL_REDUCE, true, 10 },
-    { "all-reduce, 8 ranks of a switch, ring", "h100:8", "ring", POD_ALL_REDUCE, false, 10 },
-    { "all-reduce, 16 x 16 x 16, folded", "tpu-v5p:16x16x16", NULL, POD_ALL_REDUCE, true, 1e3 },
+    { "all-reduce, ring of 8", "tpu-v5p:8,unchecked,wrap=x", NULL, POD_ALL_REDUCE, false, 10, 1 },
+    { "the same, folded", "tpu-v5p:8,unchecked,wrap=x", NULL, POD_ALL_REDUCE, true, 10, 1 },
+    { "all-reduce, 8 ranks of a switch, ring", "h100:8", "ring", POD_ALL_REDUCE, false, 10, 1 },
+    { "all-reduce, 16 x 16 x 16, folded", "tpu-v5p:16x16x16", NULL, POD_ALL_REDUCE, true, 1e3, 1 },
     { "all-reduce, 16 x 16 x 16, every link", "tpu-v5p:16x16x16", NULL, POD_ALL_REDUCE, false,
-      5e5 },
+      5e5, 1 },
     { "all-to-all, 16 x 16 x 16, every link", "tpu-v5p:16x16x16", NULL, POD_ALL_TO_ALL, false,
-      5e5 },
-    { "all-reduce, 1,024 GPUs", "h100:8x128", NULL, POD_ALL_REDUCE, false, 5e5 },
+      5e5, 1 },
+    { "all-reduce, 1,024 GPUs", "h100:8x128", NULL, POD_ALL_REDUCE, false, 300, 1 },
+    { "all-gather, 1,024 GPUs", "h100:8x128", NULL, POD_ALL_GATHER, false, 300, 1 },
+    { "all-to-all, 1,024 GPUs", "h100:8x128", NULL, POD_ALL_TO_ALL, false, 300, 1 },
+    { "all-reduce, every 4th of 4,096 GPUs", "h100:8x512", NULL, POD_ALL_REDUCE, false, 300, 4 },
+    { "all-gather, every 4th of 4,096 GPUs", "h100:8x512", NULL, POD_ALL_GATHER, false, 300, 4 },
+    { "all-gather, every 4th plane of 16 x 16 x 16", "tpu-v5p:16x16x16", NULL, POD_ALL_GATHER,
+      false, 300, 4 },
+    { "all-reduce, every 4th plane of 16 x 16 x 16", "tpu-v5p:16x16x16", NULL, POD_ALL_REDUCE,
+      false, 300, 4 },
   };
-  double seconds = argc > 1 ? g_ascii_strtod (argv[1], NULL) : 0.5;
+  double seconds;
+
+  mallopt (M_TRIM_THRESHOLD, 64 << 20); /* as podsim does */
+  mallopt (M_MMAP_THRESHOLD, 64 << 20);
+  seconds = argc > 1 ? g_ascii_strtod (argv[1], NULL) : 0.5;
 
   if (!(seconds > 0))
     {
