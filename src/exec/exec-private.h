@@ -9,8 +9,8 @@
 /* Which route an op's collective takes; one per op, UINT32_MAX for compute. */
 typedef struct
 {
-  GArray *routes;           /* PodRoute: per (communicator, kind, algorithm) */
-  GArray *uses;             /* PodCollectiveUse: per (communicator, kind, bytes) */
+  GArray *routes;           /* PodRoute: per (communicator, kind, way): algorithm, protocol, latency and rate */
+  GArray *uses;             /* PodCollectiveUse: per (communicator, kind, bytes, element type) */
   GArray *use_routes;       /* uint32_t: route of each use */
   GArray *use_book_ps;      /* int64_t: duration of each use at fidelity book */
   uint32_t *use_of_op;      /* n_ops */

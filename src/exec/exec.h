@@ -7,6 +7,7 @@
 #include "exec/account.h"
 #include "exec/timeline.h"
 #include "network/network.h"
+#include "network/packet.h"
 #include "parallel/program.h"
 
 /* Runs a program on a machine: kernels take the chip's time, collectives the network's. */
@@ -17,6 +18,7 @@ typedef struct
   const PodProgram *program;
   PodFidelity fidelity;
   PodNetworkMode network;   /* book always prices collectives by its V/W; packet runs every rank */
+  PodPacketOptions packet;  /* of packet mode */
   bool is_folded;
   const char *algorithm;    /* (nullable) forced for all collectives that it fits */
   const PodLibrary *library; /* (nullable) whose cost tables price collectives at fidelity calibrated */
@@ -35,6 +37,7 @@ typedef struct
   const char *algorithm;
   const char *protocol;     /* (nullable) of the library's table */
   uint64_t bytes;           /* payload */
+  PodDtype dtype;           /* of its elements */
   uint32_t group_size;
   uint64_t n_per_rank;      /* calls in a step by one rank of its classes (the most) */
   double alone_s;           /* time on an empty network */

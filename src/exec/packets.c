@@ -15,7 +15,6 @@ static PodPacketNetwork *
 make_network (const PodExecRequest *request, PodEventQueue *queue, uint32_t event_kind,
               PodTransferDone done, void *context, GError **error)
 {
-  static const PodPacketOptions options = { 0 };
   const PodTopology *topology = request->topology;
   g_autofree double *capacity = g_new (double, (size_t) topology->n_links + 1);
   g_autofree PodPacketLink *links = NULL;
@@ -23,8 +22,8 @@ make_network (const PodExecRequest *request, PodEventQueue *queue, uint32_t even
   for (uint32_t i = 0; i < topology->n_links; i++)
     /* A machine may have links without a rate, which no route takes */
     capacity[i] = MAX (pod_collective_link_rate (topology, request->fidelity, i), 1);
-  links = pod_packet_links (topology, capacity, options.drop_kinds);
-  return pod_packet_network_new (&options, links, topology->n_links, queue, event_kind, done,
+  links = pod_packet_links (topology, capacity, request->packet.drop_kinds);
+  return pod_packet_network_new (&request->packet, links, topology->n_links, queue, event_kind, done,
                                  context, error);
 }
 

@@ -24,14 +24,14 @@ route_clear (void *data)
 }
 
 static PodPlan *
-plan_group (const PodExecRequest *request, const PodGroup *group, PodCollectiveKind kind, uint64_t bytes, const char *algorithm, GError **error)
+plan_group (const PodExecRequest *request, const PodGroup *group, const PodOp *op, const char *algorithm, GError **error)
 {
   const PodPlanQuery query = { .topology = request->topology,
                                .fidelity = request->fidelity,
                                .group = group,
-                               .kind = kind,
-                               .dtype = POD_DTYPE_BF16, /* what travels between devices in training */
-                               .payload_bytes = bytes,
+                               .kind = op->collective,
+                               .dtype = op->dtype,
+                               .payload_bytes = op->bytes,
                                .algorithm = algorithm,
                                .library = request->library };
 
@@ -39,7 +39,7 @@ plan_group (const PodExecRequest *request, const PodGroup *group, PodCollectiveK
 }
 
 static bool
-plan_groups (const PodExecRequest *request, PodRoute *route, uint64_t bytes, PodPlan *first, GError **error)
+plan_groups (const PodExecRequest *request, PodRoute *route, const PodOp *op, PodPlan *first, GError **error)
 {
   const PodCommunicator *comm = g_ptr_array_index (request->program->communicators, route->comm);
   g_autofree char *name = first->protocol == NULL ? g_strdup (first->algorithm) : g_strconcat (first->algorithm, "/", first->protocol, NULL);
@@ -60,7 +60,7 @@ plan_groups (const PodExecRequest *request, PodRoute *route, uint64_t bytes, Pod
       PodGroup group;
 
       pod_communicator_group (comm, g, &group);
-      route->plans[g] = plan_group (request, &group, route->kind, bytes, name, error);
+      route->plans[g] = plan_group (request, &group, op, name, error);
       if (route->plans[g] == NULL)
         {
           g_prefix_error (error, "%s group %u: ", comm->name, g);
@@ -71,11 +71,12 @@ plan_groups (const PodExecRequest *request, PodRoute *route, uint64_t bytes, Pod
   return true;
 }
 
-/* A library's latency depends on the bytes, so sizes share a route only where it does not. */
+/* A library's latency depends on the bytes, and its rate on the element type: those share a route only where it does not. */
 static bool
 is_same_way (const PodPlan *a, const PodPlan *b)
 {
-  return strcmp (a->algorithm, b->algorithm) == 0 && g_strcmp0 (a->protocol, b->protocol) == 0 && a->latency_ps == b->latency_ps;
+  return strcmp (a->algorithm, b->algorithm) == 0 && g_strcmp0 (a->protocol, b->protocol) == 0 && a->latency_ps == b->latency_ps
+         && a->wire_ratio == b->wire_ratio;
 }
 
 /* The route of (communicator, kind, way): found, or planned for all groups. */
@@ -96,7 +97,7 @@ find_route (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, P
         }
     }
   *out = routes->routes->len;
-  if (!plan_groups (request, &route, op->bytes, plan, error))
+  if (!plan_groups (request, &route, op, plan, error))
     {
       route_clear (&route);
       return false;
@@ -109,18 +110,18 @@ static bool
 add_use (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, GError **error)
 {
   const PodCommunicator *comm = g_ptr_array_index (request->program->communicators, op->comm);
-  PodCollectiveUse use = { .comm = comm->name, .axis = comm->axis, .kind = op->collective, .bytes = op->bytes, .group_size = comm->group_size };
+  PodCollectiveUse use = { .comm = comm->name, .axis = comm->axis, .kind = op->collective, .bytes = op->bytes, .dtype = op->dtype, .group_size = comm->group_size };
   PodGroup group;
   PodPlan *plan;
   uint32_t route;
   int64_t book_ps;
 
   pod_communicator_group (comm, 0, &group);
-  plan = plan_group (request, &group, op->collective, op->bytes, request->algorithm, error);
+  plan = plan_group (request, &group, op, request->algorithm, error);
   if (plan == NULL && request->algorithm != NULL)
     {
       g_clear_error (error); /* a forced algorithm holds where it fits */
-      plan = plan_group (request, &group, op->collective, op->bytes, NULL, error);
+      plan = plan_group (request, &group, op, NULL, error);
     }
   if (plan == NULL)
     {
@@ -169,8 +170,9 @@ pod_routes_new (const PodExecRequest *request, GError **error)
       for (u = 0; u < routes->uses->len; u++) /* few: a dozen distinct collectives in a program */
         {
           const PodRoute *route = &g_array_index (routes->routes, PodRoute, g_array_index (routes->use_routes, uint32_t, u));
+          const PodCollectiveUse *use = &g_array_index (routes->uses, PodCollectiveUse, u);
 
-          if (route->comm == op->comm && route->kind == op->collective && g_array_index (routes->uses, PodCollectiveUse, u).bytes == op->bytes)
+          if (route->comm == op->comm && route->kind == op->collective && use->bytes == op->bytes && use->dtype == op->dtype)
             break;
         }
       if (u == routes->uses->len && !add_use (request, routes, op, error))

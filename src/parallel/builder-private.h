@@ -5,9 +5,18 @@
 /* Builds blocks: ops are added in issue order, whatever their stream; closing the block sorts them by stream and turns
  * dependencies between ops into counts. */
 
+/* Element types of what travels: a collective's follows from its stream and phase. */
+typedef struct
+{
+  PodDtype values;  /* activations and their gradients */
+  PodDtype weights; /* as kept and gathered */
+  PodDtype grads;   /* of weights, as kept and reduced */
+} PodWireDtypes;
+
 typedef struct
 {
   PodProgram *program;
+  PodWireDtypes dtypes; /* bf16 unless set */
   GArray *ops;     /* PodOp of the open block */
   GArray *edges;   /* what waits for what */
   GArray *effects; /* buffers that come and go */
@@ -33,6 +42,8 @@ uint32_t pod_builder_collective (PodBuilder *builder, PodPhase phase, int32_t la
                                  PodCollectiveKind kind, uint64_t bytes);
 /* A copy of @bytes to the host's memory, or from it. */
 uint32_t pod_builder_copy (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, bool is_to_host, double bytes);
+/* Where an op's elements are of another type than its stream's. */
+void pod_builder_set_dtype (PodBuilder *builder, uint32_t op, PodDtype dtype);
 /* @op waits for @on (both of the open block; POD_NO_OP is fine). */
 void pod_builder_depend (PodBuilder *builder, uint32_t op, uint32_t on);
 /* @op waits for all tasks of @stream before this block but the last @but. */

@@ -137,6 +137,7 @@ void
 pod_builder_init (PodBuilder *builder, PodProgram *program)
 {
   *builder = (PodBuilder){ .program = program,
+                           .dtypes = { POD_DTYPE_BF16, POD_DTYPE_BF16, POD_DTYPE_BF16 },
                            .ops = g_array_new (FALSE, FALSE, sizeof (PodOp)),
                            .edges = g_array_new (FALSE, FALSE, sizeof (Pending)),
                            .effects = g_array_new (FALSE, FALSE, sizeof (Pending)) };
@@ -198,6 +199,24 @@ pod_builder_compute (PodBuilder *builder, PodPhase phase, int32_t layer, const c
                  name, detail);
 }
 
+/* Gathers of weights carry weights, before a layer or after the optimizer; reductions beside the backward pass or with
+ * the optimizer carry gradients; all else carries activations. */
+static PodDtype
+wire_dtype (const PodBuilder *builder, PodPhase phase, PodStream stream, PodCollectiveKind kind)
+{
+  if (stream == POD_STREAM_GATHER || (stream == POD_STREAM_REDUCE && kind == POD_ALL_GATHER))
+    return builder->dtypes.weights;
+  if (stream == POD_STREAM_REDUCE || phase == POD_PHASE_OPTIMIZER)
+    return builder->dtypes.grads;
+  return builder->dtypes.values;
+}
+
+void
+pod_builder_set_dtype (PodBuilder *builder, uint32_t op, PodDtype dtype)
+{
+  g_array_index (builder->ops, PodOp, op).dtype = dtype;
+}
+
 uint32_t
 pod_builder_collective (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, PodStream stream, uint32_t comm, PodCollectiveKind kind,
                         uint64_t bytes)
@@ -209,7 +228,8 @@ pod_builder_collective (PodBuilder *builder, PodPhase phase, int32_t layer, cons
                           .layer = layer,
                           .comm = comm,
                           .collective = kind,
-                          .bytes = bytes },
+                          .bytes = bytes,
+                          .dtype = wire_dtype (builder, phase, stream, kind) },
                  name, NULL);
 }
 

@@ -88,6 +88,7 @@ typedef struct
   uint32_t comm;       /* collective: index into communicators */
   PodCollectiveKind collective;
   uint64_t bytes;      /* payload; of a copy too */
+  PodDtype dtype;      /* of its elements */
   uint32_t first_effect;
   uint32_t n_effects;
   uint8_t chunk;       /* of the stage: which part of the model */

@@ -355,6 +355,7 @@ head_forward (PodPass *pass)
     return;
   op = pod_builder_collective (&emitter->builder, pass->phase, -1, "cross-entropy all-reduce", POD_STREAM_TP, emitter->tp_comm, POD_ALL_REDUCE,
                                (uint64_t) (emitter->tokens * 8));
+  pod_builder_set_dtype (&emitter->builder, op, POD_DTYPE_FP32);
   pod_builder_depend (&emitter->builder, op, pass->value);
   pass->value = op;
 }

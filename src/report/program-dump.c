@@ -153,6 +153,7 @@ set_collective (JsonObject *line, const PodProgram *program, const PodOp *op)
   pod_result_set_int (object, "ranks", comm->group_size);
   pod_result_set_int (object, "groups", comm->n_groups);
   pod_result_set_int (object, "bytes", (int64_t) op->bytes);
+  pod_result_set_string (object, "dtype", pod_dtype_name (op->dtype));
   json_object_set_object_member (line, "collective", object);
 }
 

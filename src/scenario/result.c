@@ -480,6 +480,8 @@ set_options (const PodScenario *scenario, PodRun *run)
   pod_result_set_int (r, "options.prefetch", job->prefetch);
   pod_result_set_bool (r, "options.causal", job->is_causal);
   pod_result_set_string (r, "options.network", scenario->network != NULL ? scenario->network : "flow");
+  if (scenario->packet != NULL)
+    pod_result_set_string (r, "options.packet", scenario->packet);
 }
 
 bool

@@ -461,6 +461,21 @@ choose_algorithm (const PodScenario *scenario, const char **out, GError **error)
   return false;
 }
 
+/* How packets travel; @dead_links keeps what @out borrows. */
+static bool
+choose_packets (const PodScenario *scenario, PodNetworkMode network, GArray *dead_links, PodPacketOptions *out, GError **error)
+{
+  if (scenario->packet != NULL && network != POD_NETWORK_PACKET)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--packet needs --network packet");
+      return false;
+    }
+  if (pod_packet_options_parse (scenario->packet, out, dead_links, error))
+    return true;
+  g_prefix_error (error, "--packet: ");
+  return false;
+}
+
 /* The library of the scenario, or of the chip's vendor. */
 static bool
 choose_library (const PodScenario *scenario, PodRun *run, GError **error)
@@ -547,6 +562,7 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
                           .n_record = request->n_record,
                           .is_recording_all = request->is_recording_all,
                           .is_interrupted = request->is_interrupted };
+  g_autoptr (GArray) dead_links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   int network;
   int fold;
 
@@ -559,6 +575,8 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
         return false;
       }
   exec.network = (PodNetworkMode) network; /* in the order of their names */
+  if (!choose_packets (scenario, exec.network, dead_links, &exec.packet, error))
+    return false;
   exec.is_folded = fold == 0;
   run->program = pod_job_program (&run->job, run->mesh, error);
   if (run->program == NULL)

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "base/xml.h"
+#include "network/packet.h"
 
 #define AT(field) offsetof (PodScenario, field)
 
@@ -56,6 +57,7 @@ const PodOption pod_scenario_options[] = {
   { "vocab", POD_OPTION_COUNT, AT (vocab), "N", "override the vocabulary" },
   { "fidelity", POD_OPTION_TEXT, AT (fidelity), "F", "book, ideal, calibrated (default)" },
   { "network", POD_OPTION_TEXT, AT (network), "N", "analytic, flow (default), packet" },
+  { "packet", POD_OPTION_TEXT, AT (packet), "LIST", "with --network packet: " POD_PACKET_WORDS },
   { "fold", POD_OPTION_TEXT, AT (fold), "auto|off", "one representative of equal ranks (auto), or every rank (off)" },
   { "algorithm", POD_OPTION_TEXT, AT (algorithm), "NAME", "collective algorithm where it fits (auto)" },
   { "library", POD_OPTION_TEXT, AT (library), "NAME", "communication library whose cost tables apply: nccl-2.27, rccl, xla, ... (by vendor)" },

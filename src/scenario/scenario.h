@@ -50,6 +50,7 @@ typedef struct
   char *framework;
   char *fidelity;
   char *network;
+  char *packet;
   char *fold;
   char *algorithm;
   char *library;
