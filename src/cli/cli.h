@@ -4,6 +4,7 @@
 
 #include <glib.h>
 
+#include "collective/library.h"
 #include "scenario/scenario.h"
 
 /* The command line: a file per subcommand, one table of them. Only this folder prints and decides exit statuses. */
@@ -43,3 +44,7 @@ bool pod_cli_parse (GOptionContext *context, const GOptionEntry *entries, int *a
 
 /* Writes result as JSON to @file ("-" is stdout). */
 bool pod_cli_write_json (JsonObject *result, const char *file, GError **error);
+
+/* The library @asked for (nullable: that of the chip's vendor; "none": NULL). Only fidelity calibrated has libraries, but a
+ * name is checked at all. @out: (transfer full) (nullable) */
+bool pod_cli_choose_library (const PodTopology *topology, PodFidelity fidelity, const char *asked, PodLibrary **out, GError **error);

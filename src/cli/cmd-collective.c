@@ -117,8 +117,7 @@ parse_options (int *argc, char ***argv, PodCollectiveOptions *options, int *out_
     { "network", 0, 0, G_OPTION_ARG_FILENAME, &options->network,
       "analytic (default), flow, or packet: message by message", "N" },
     { "packet", 0, 0, G_OPTION_ARG_FILENAME, &options->packet,
-      "With --network packet: mtu=, packets=, buffer=, drop=, dead=, store-and-forward, ecmp, "
-      "adaptive",
+      "With --network packet: " POD_PACKET_WORDS,
       "LIST" },
     { "set", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->sets, "Override a number of the machine",
       "PATH=VALUE" },
@@ -246,24 +245,6 @@ check_bytes_are (PodCollectiveJob *job, const char *text, GError **error)
   return false;
 }
 
-/* Only fidelity calibrated has libraries; a name is checked at all. */
-static bool
-choose_library (PodCollectiveJob *job, const char *asked, GError **error)
-{
-  const char *name = asked != NULL ? asked : pod_library_default (job->topology->chip);
-
-  if (name == NULL || strcmp (name, "none") == 0)
-    return true;
-  job->library = pod_library_load (name, error);
-  if (job->library == NULL && asked != NULL)
-    g_prefix_error (error, "--library: ");
-  if (job->library != NULL && job->fidelity != POD_FIDELITY_CALIBRATED)
-    g_clear_pointer (&job->library, pod_library_free);
-  else if (job->library == NULL)
-    return false;
-  return true;
-}
-
 static bool
 make_job (PodCollectiveJob *job, const PodCollectiveOptions *options, GError **error)
 {
@@ -295,7 +276,7 @@ make_job (PodCollectiveJob *job, const PodCollectiveOptions *options, GError **e
   if (job->topology == NULL)
     pod_error_prefix_option (error, "--topology");
   return job->topology != NULL && apply_sets (job->topology, options->sets, error)
-         && choose_library (job, options->library, error)
+         && pod_cli_choose_library (job->topology, job->fidelity, options->library, &job->library, error)
          && pod_collective_make_group (job, options, error)
          && pod_collective_read_extras (job, options, error);
 }

@@ -20,6 +20,9 @@ job_clear (PodMatmulJob *job)
   g_free (options->split);
   g_free (options->fidelity);
   g_free (options->json);
+  g_free (options->library);
+  g_free (options->algorithm);
+  pod_library_free (job->library);
   g_strfreev (options->overrides);
   g_clear_pointer (&job->prices, g_ptr_array_unref);
   pod_matmul_strategies_free (job->strategies);
@@ -51,6 +54,10 @@ parse_options (PodMatmulOptions *options, int *argc, char ***argv, int *out_stat
       "Only strategies in which these axes cut these dimensions: X=J,Y=none", "AXIS=DIM,…" },
     { "fidelity", 0, 0, G_OPTION_ARG_FILENAME, &options->fidelity,
       "book, ideal or calibrated (default)", "F" },
+    { "algorithm", 0, 0, G_OPTION_ARG_FILENAME, &options->algorithm,
+      "Of the collectives that it can do, ring/ll128 with its protocol (default auto)", "A" },
+    { "library", 0, 0, G_OPTION_ARG_FILENAME, &options->library,
+      "Whose cost tables: nccl-2.27, rccl, xla, a file; none (default: the vendor's)", "L" },
     { "set", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->overrides,
       "Override a number of the machine (repeatable)", "PATH=VALUE" },
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &options->json,
@@ -145,6 +152,27 @@ load_machine (PodMatmulJob *job, GError **error)
   return true;
 }
 
+/* --library and --algorithm, checked by name. */
+static bool
+choose_collectives (PodMatmulJob *job, GError **error)
+{
+  const char *asked = job->options.algorithm;
+
+  if (job->topology == NULL)
+    return true;
+  if (asked != NULL && strcmp (asked, "auto") != 0)
+    {
+      if (!pod_collective_check_algorithm (asked, error))
+        {
+          g_prefix_error (error, "--algorithm: ");
+          return false;
+        }
+      job->algorithm = asked;
+    }
+  return pod_cli_choose_library (job->topology, job->fidelity, job->options.library, &job->library,
+                                 error);
+}
+
 /* Messages about --map and --order name them; the others are about the mesh. */
 static bool
 place_mesh (PodMatmulJob *job, GError **error)
@@ -168,6 +196,8 @@ note_assumptions (PodMatmulJob *job)
     return;
   for (unsigned i = 0; i < job->topology->assumptions->len; i++)
     g_ptr_array_add (job->assumptions, g_strdup (job->topology->assumptions->pdata[i]));
+  if (job->library != NULL && job->topology->chip != NULL)
+    g_ptr_array_add (job->assumptions, pod_library_describe (job->library, job->topology->chip));
   if (n_devices < job->topology->n_devices)
     g_ptr_array_add (job->assumptions,
                      g_strdup_printf ("the mesh takes %u of %u devices, the others are idle",
@@ -210,6 +240,7 @@ static bool
 price_matmul (PodMatmulJob *job, GError **error)
 {
   int pinned[POD_MAX_MESH_AXES];
+  PodMatmulPricing pricing;
 
   if (job->options.split != NULL
       && !pod_matmul_parse_split (&job->einsum, &job->mesh, job->options.split, pinned, error))
@@ -221,7 +252,8 @@ price_matmul (PodMatmulJob *job, GError **error)
                                                job->options.split != NULL ? pinned : NULL, error);
   if (job->strategies == NULL)
     return false;
-  job->prices = pod_matmul_price (job->strategies, job->fidelity, job->compute_dtype, error);
+  pricing = (PodMatmulPricing){ job->fidelity, job->compute_dtype, job->library, job->algorithm };
+  job->prices = pod_matmul_price (job->strategies, &pricing, error);
   if (job->prices == NULL)
     return false;
   for (guint i = 0; i < job->prices->len; i++)
@@ -275,7 +307,7 @@ run (PodMatmulJob *job, const char *expression, GError **error)
     }
   if (!parse_choices (job, error) || !check_options (job, error)
       || !pod_einsum_set_shape (&job->einsum, &job->mesh, job->options.shape, error)
-      || !load_machine (job, error) || !place_mesh (job, error)
+      || !load_machine (job, error) || !choose_collectives (job, error) || !place_mesh (job, error)
       || !(job->einsum.is_matmul ? price_matmul (job, error) : time_array (job, error)))
     return false;
   if (job->topology != NULL)

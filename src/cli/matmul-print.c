@@ -137,7 +137,7 @@ steps_text (const PodMatmulJob *job, const PodMatmulStrategy *strategy)
   static const char *const names[] = {
     [POD_STEP_SLICE] = "slice",          [POD_STEP_ALL_GATHER] = "AllGather",
     [POD_STEP_ALL_TO_ALL] = "AllToAll",  [POD_STEP_REDUCE_SCATTER] = "ReduceScatter",
-    [POD_STEP_ALL_REDUCE] = "AllReduce",
+    [POD_STEP_ALL_REDUCE] = "AllReduce", [POD_STEP_PERMUTE] = "Permute",
   };
   GString *text = g_string_new (NULL);
 

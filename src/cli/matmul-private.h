@@ -18,6 +18,8 @@ typedef struct
   char *split;
   char *fidelity;
   char *json;
+  char *library;
+  char *algorithm;
   char **overrides;
   gboolean is_explained;
 } PodMatmulOptions;
@@ -26,6 +28,8 @@ typedef struct
 {
   PodMatmulOptions options;
   PodFidelity fidelity;
+  PodLibrary *library;   /* (owned) (nullable) */
+  const char *algorithm; /* (nullable) of collectives that it can do; in options */
   PodTopology *topology; /* (owned) (nullable) of an array alone it may be missing */
   PodArrayMesh mesh;
   PodEinsum einsum;

@@ -232,3 +232,23 @@ pod_cli_write_json (JsonObject *result, const char *file, GError **error)
   text = pod_json_to_text (root);
   return pod_output_save (file, text, error);
 }
+
+bool
+pod_cli_choose_library (const PodTopology *topology, PodFidelity fidelity, const char *asked, PodLibrary **out, GError **error)
+{
+  const char *name = asked != NULL ? asked : pod_library_default (topology->chip);
+
+  *out = NULL;
+  if (name == NULL || strcmp (name, "none") == 0)
+    return true;
+  *out = pod_library_load (name, error);
+  if (*out == NULL)
+    {
+      if (asked != NULL)
+        g_prefix_error (error, "--library: ");
+      return false;
+    }
+  if (fidelity != POD_FIDELITY_CALIBRATED)
+    g_clear_pointer (out, pod_library_free);
+  return true;
+}

@@ -24,6 +24,8 @@ typedef struct
   const PodArrayMesh *mesh;
   PodFidelity fidelity;
   PodDtype dtype;
+  const PodLibrary *library; /* (nullable) */
+  const char *algorithm;     /* (nullable) */
   GHashTable *quotes; /* (element-type utf8 Quote); looked up, never iterated */
 } Pricer;
 
@@ -75,6 +77,8 @@ kind_of (PodStepKind kind)
       return POD_REDUCE_SCATTER;
     case POD_STEP_ALL_REDUCE:
       return POD_ALL_REDUCE;
+    case POD_STEP_PERMUTE:
+      return POD_PERMUTE;
     case POD_STEP_SLICE: /* never asked */
     case POD_STEP_ALL_TO_ALL:
     default:
@@ -135,6 +139,7 @@ contention (const Pricer *pricer, const PodPlanQuery *query, unsigned axes, cons
       pod_array_mesh_group (mesh, axes, index, &group);
       same.group = &group.group;
       same.algorithm = plan->algorithm;
+      same.library = NULL; /* links alone */
       other = pod_collective_plan_query (&same, error);
       if (other == NULL)
         return false;
@@ -146,6 +151,65 @@ contention (const Pricer *pricer, const PodPlanQuery *query, unsigned axes, cons
   if (alone > 0)
     *out = MAX (1, slowest_s (pricer, plan, loads) / alone);
   return true;
+}
+
+/* The device of a group that has @block of a dimension which @axes cut in this order, the outermost
+ * first; coordinates off them are 0. */
+static uint32_t
+holder_of (const PodArrayMesh *mesh, const uint8_t *axes, unsigned n, uint32_t block)
+{
+  g_auto (PodArrayGroup) one = { .devices = NULL };
+  uint32_t coordinate[POD_MAX_MESH_AXES] = { 0 }, index = 0;
+
+  for (unsigned i = n; i-- > 0; block /= mesh->size[axes[i]])
+    coordinate[axes[i]] = block % mesh->size[axes[i]];
+  for (unsigned a = mesh->n_axes; a-- > 0;)
+    index = index * mesh->size[a] + coordinate[a];
+  pod_array_mesh_group (mesh, 0, index, &one);
+  return one.devices[0];
+}
+
+static uint32_t
+position_of (const PodGroup *group, uint32_t device)
+{
+  uint32_t i = 0;
+
+  while (group->devices[i] != device)
+    i++;
+  return i;
+}
+
+/* By the algorithm that was asked for where it can do it, else by the cheapest. */
+static PodPlan *
+plan_step (const Pricer *pricer, const PodPlanQuery *query, GError **error)
+{
+  PodPlanQuery asked = *query;
+  PodPlan *plan;
+
+  asked.algorithm = pricer->algorithm;
+  plan = pricer->algorithm != NULL ? pod_collective_plan_query (&asked, NULL) : NULL;
+  return plan != NULL ? plan : pod_collective_plan_query (query, error);
+}
+
+/* A permutation is an all-to-all in which each device has one receiver: whoever the part that it
+ * holds belongs to afterwards. */
+static double *
+permutation_shares (const PodArrayMesh *mesh, const PodShardStep *step, const PodGroup *group)
+{
+  size_t n = group->n_devices;
+  double *shares = g_new0 (double, n *n);
+  uint8_t after[POD_MAX_MESH_AXES];
+
+  for (unsigned i = 0; i < step->n_moves; i++)
+    after[i] = step->moves[i].axis;
+  for (uint32_t block = 0; block < group->n_devices; block++)
+    {
+      uint32_t from = position_of (group, holder_of (mesh, step->before, step->n_moves, block));
+      uint32_t to = position_of (group, holder_of (mesh, after, step->n_moves, block));
+
+      shares[from * n + to] = 1;
+    }
+  return shares;
 }
 
 static Quote *
@@ -160,13 +224,23 @@ quote_new (const Pricer *pricer, const PodShardStep *step, uint64_t payload_byte
     .kind = kind_of (step->kind),
     .dtype = pod_matmul_operand (pricer->strategies, step->operand)->dtype,
     .payload_bytes = payload_bytes,
+    .library = pricer->library,
   };
+  PodTrafficMatrix matrix = { .n = 0 };
+  g_autofree double *shares = NULL;
   double ratio, latency_s, alone_s;
   Quote *quote;
 
   pod_array_mesh_group (pricer->mesh, step->axes, 0, &group);
   query.group = &group.group;
-  plan = pod_collective_plan_query (&query, error);
+  if (step->kind == POD_STEP_PERMUTE)
+    {
+      shares = permutation_shares (pricer->mesh, step, &group.group);
+      matrix = (PodTrafficMatrix){ group.group.n_devices, shares };
+      query.kind = POD_ALL_TO_ALL;
+      query.traffic = &matrix;
+    }
+  plan = plan_step (pricer, &query, error);
   if (plan == NULL || !contention (pricer, &query, step->axes, plan, &ratio, error))
     return NULL;
   quote = g_new0 (Quote, 1);
@@ -187,12 +261,24 @@ quote_new (const Pricer *pricer, const PodShardStep *step, uint64_t payload_byte
   return quote;
 }
 
+/* What a quote depends on: of a permutation also both orders. */
+static char *
+quote_key (const PodShardStep *step, uint64_t payload_bytes)
+{
+  GString *key = g_string_new (NULL);
+
+  g_string_printf (key, "%d %u %d %" G_GUINT64_FORMAT, (int) step->kind, step->axes,
+                   (int) step->operand, payload_bytes);
+  for (unsigned i = 0; i < step->n_moves && step->kind == POD_STEP_PERMUTE; i++)
+    g_string_append_printf (key, " %u>%u", step->before[i], step->moves[i].axis);
+  return g_string_free (key, FALSE);
+}
+
 static const Quote *
 quote_of (const Pricer *pricer, const PodShardStep *step, GError **error)
 {
   const uint64_t payload_bytes = (uint64_t) ceil (step->payload_bytes);
-  g_autofree char *key = g_strdup_printf ("%d %u %d %" G_GUINT64_FORMAT, (int) step->kind,
-                                          step->axes, (int) step->operand, payload_bytes);
+  g_autofree char *key = quote_key (step, payload_bytes);
   Quote *quote = g_hash_table_lookup (pricer->quotes, key);
 
   if (quote != NULL)
@@ -204,6 +290,15 @@ quote_of (const Pricer *pricer, const PodShardStep *step, GError **error)
 }
 
 /* ---- one strategy ---- */
+
+/* In a permutation a device sends its part, or keeps it. */
+static double
+device_bytes (const PodShardStep *step, double n_ranks)
+{
+  if (step->kind == POD_STEP_PERMUTE)
+    return step->payload_bytes;
+  return (step->kind == POD_STEP_ALL_REDUCE ? 2 : 1) * step->payload_bytes * (n_ranks - 1) / n_ranks;
+}
 
 static PodPricedStep *
 price_step (const Pricer *pricer, const PodShardStep *step, GError **error)
@@ -221,8 +316,7 @@ price_step (const Pricer *pricer, const PodShardStep *step, GError **error)
     .n_ranks = n_ranks,
     .n_groups = pod_array_mesh_n_devices (pricer->mesh) / n_ranks,
     .payload_bytes = step->payload_bytes,
-    .device_bytes
-    = (step->kind == POD_STEP_ALL_REDUCE ? 2 : 1) * step->payload_bytes * (n_ranks - 1) / n_ranks,
+    .device_bytes = device_bytes (step, n_ranks),
     .time_s = quote->time_s,
     .rate_s = quote->rate_s,
     .contention_ratio = quote->contention_ratio,
@@ -335,16 +429,18 @@ compare_prices (const void *a, const void *b)
 }
 
 GPtrArray *
-pod_matmul_price (const PodMatmulStrategies *strategies, PodFidelity fidelity,
-                  PodDtype operand_dtype, GError **error)
+pod_matmul_price (const PodMatmulStrategies *strategies, const PodMatmulPricing *pricing,
+                  GError **error)
 {
   g_autoptr (GHashTable) quotes
       = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, quote_free);
   g_autoptr (GPtrArray) prices = g_ptr_array_new_with_free_func (priced_free);
   Pricer pricer = { .strategies = strategies,
                     .mesh = strategies->mesh,
-                    .fidelity = fidelity,
-                    .dtype = operand_dtype,
+                    .fidelity = pricing->fidelity,
+                    .dtype = pricing->operand_dtype,
+                    .library = pricing->library,
+                    .algorithm = pricing->algorithm,
                     .quotes = quotes };
 
   g_return_val_if_fail (strategies->mesh->topology != NULL, NULL);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "chip/kernel.h"
-#include "collective/collective.h"
+#include "collective/library.h"
 #include "parallel/matmul-strategy.h"
 
 /* What the strategies of a sharded matmul cost on a machine. */
@@ -14,7 +14,7 @@ typedef struct
   uint32_t n_groups;    /* that do it at once */
   double payload_bytes; /* of a group, as podsim collective counts it */
   double device_bytes;  /* that one device sends at least: (N-1)/N of the payload, twice that for an
-                           all-reduce */
+                           all-reduce; all of it in a permutation */
   double time_s;
   double rate_s;           /* of it, by rates alone: grows with the payload */
   double contention_ratio; /* by what the other groups slow this one: 1 unless they share links */
@@ -41,6 +41,15 @@ typedef struct
   double critical[POD_MAX_LOOPS];
 } PodPricedMatmul;
 
+/* By what the collectives and the product are priced. */
+typedef struct
+{
+  PodFidelity fidelity;
+  PodDtype operand_dtype;    /* of the multiplication */
+  const PodLibrary *library; /* (nullable) whose cost tables apply at fidelity calibrated */
+  const char *algorithm;     /* (nullable) of every collective that it can do: "ring/ll128" */
+} PodMatmulPricing;
+
 void pod_priced_matmul_free (PodPricedMatmul *priced);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodPricedMatmul, pod_priced_matmul_free)
 
@@ -49,8 +58,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodPricedMatmul, pod_priced_matmul_free)
  * put on its busiest links. Overlap: book max(compute, communication); else the collectives go in N
  * pieces (N the smallest group), each on the wires while another is multiplied: max(compute,
  * communication + compute/N), as all but one piece hides.
- * @operand_dtype: of the multiplication. Returns: (transfer full) (element-type PodPricedMatmul) by
+ * Errors: an unknown algorithm, or protocol. Returns: (transfer full) (element-type PodPricedMatmul) by
  * serial_s, ties as the strategies have them. O(strategies + distinct collectives x devices x
  * axes). */
-GPtrArray *pod_matmul_price (const PodMatmulStrategies *strategies, PodFidelity fidelity,
-                             PodDtype operand_dtype, GError **error);
+GPtrArray *pod_matmul_price (const PodMatmulStrategies *strategies,
+                             const PodMatmulPricing *pricing, GError **error);

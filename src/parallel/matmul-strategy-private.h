@@ -32,6 +32,7 @@ PodLie pod_lie_of (const PodArray *array, const PodArrayMesh *mesh);
 /* On one device. */
 double pod_lie_bytes (const PodArray *array, const PodLie *lie, const PodArrayMesh *mesh);
 
-/* Brings now to wanted. Slices first, then what makes the array smaller, gathers last. O(axes^2 x
+/* Brings now to wanted. Slices first, then what makes the array smaller, then what it keeps in
+ * order, gathers last. O(axes^2 x
  * dimensions). */
 void pod_reshard (PodReshard *reshard);

@@ -10,7 +10,7 @@ pod_step_name (PodStepKind kind)
   static const char *const names[] = {
     [POD_STEP_SLICE] = "slice",           [POD_STEP_ALL_GATHER] = "all_gather",
     [POD_STEP_ALL_TO_ALL] = "all_to_all", [POD_STEP_REDUCE_SCATTER] = "reduce_scatter",
-    [POD_STEP_ALL_REDUCE] = "all_reduce",
+    [POD_STEP_ALL_REDUCE] = "all_reduce", [POD_STEP_PERMUTE] = "collective_permute",
   };
 
   g_return_val_if_fail ((unsigned) kind < G_N_ELEMENTS (names), NULL);

@@ -10,6 +10,7 @@
  * like before, and what the result should lie like after, differ from it by slice           an
  * operand (or the product) is whole along the axis: each device takes its part, for nothing
  *   all-gather      it is cut where it should be whole
+ *   permute         axes cut it in the wrong order: each part goes to one device
  *   all-to-all      the axis cuts one of its dimensions and should cut another
  *   reduce-scatter  the axis cut a summed loop: the parts of the product are sums over an axis'
  * share, which are added up, and all-reduce      the result is cut by that axis, or whole along it
@@ -19,6 +20,7 @@
 #define POD_MAX_LOOPS      (2 * POD_MAX_TENSOR_DIMS)
 #define POD_MAX_STEPS      32
 #define POD_MAX_STRATEGIES 4096
+#define POD_MAX_PERMUTED   2048 /* devices of one permutation, whose pairs are listed */
 
 typedef enum
 {
@@ -35,10 +37,12 @@ typedef enum
   POD_STEP_ALL_TO_ALL,
   POD_STEP_REDUCE_SCATTER,
   POD_STEP_ALL_REDUCE,
+  POD_STEP_PERMUTE,
 } PodStepKind;
 
 /* One axis' part in a step: it stops cutting dimension @from of the array and begins to cut @to
- * (-1: none). */
+ * (-1: none). Both are the same in a permutation, whose moves name its axes as they cut afterwards,
+ * the outermost first. */
 typedef struct
 {
   uint8_t axis;
@@ -54,8 +58,8 @@ typedef struct
   unsigned axes; /* mask */
   unsigned n_moves;
   PodAxisMove moves[POD_MAX_MESH_AXES]; /* in order */
-  /* all-gather: the gathered buffer; reduce-scatter, all-reduce, all-to-all: the buffer that each
-   * device begins with */
+  uint8_t before[POD_MAX_MESH_AXES];    /* permutation: the axes as they cut before */
+  /* all-gather: the gathered buffer; the others: the buffer that each device begins with */
   double payload_bytes;
 } PodShardStep;
 

@@ -165,8 +165,64 @@ exchange (PodReshard *reshard)
   return false;
 }
 
-/* Those that leave for good first. The others stand in each other's way, or in the wrong order, and
- * come back by a slice. */
+static bool
+has_axis (const PodAxisList *list, unsigned axis)
+{
+  for (unsigned i = 0; i < list->n; i++)
+    if (list->axis[i] == axis)
+      return true;
+  return false;
+}
+
+/* Those that dimension @d keeps, outermost as wanted, as far as they are there; then the others. */
+static PodAxisList
+kept_first (const PodReshard *reshard, unsigned d)
+{
+  const PodAxisList *now = &reshard->now.cut[d], *wanted = &reshard->wanted.cut[d];
+  PodAxisList out = { .n = 0 };
+
+  while (out.n < wanted->n && has_axis (now, wanted->axis[out.n]))
+    pod_axis_list_push (&out, wanted->axis[out.n]);
+  for (unsigned i = 0; i < now->n; i++)
+    if (!has_axis (&out, now->axis[i]))
+      pod_axis_list_push (&out, now->axis[i]);
+  return out;
+}
+
+/* An axis that leaves but cuts outside one that stays, or stays in the wrong order: each device sends
+ * its part to the one that has its place in the new order, and what leaves is innermost then. Where they are too many, gathers
+ * do it. */
+static bool
+reorder (PodReshard *reshard)
+{
+  PodMatmulStrategy *strategy = reshard->strategy;
+
+  for (unsigned d = 0; d < reshard->array->n_dims; d++)
+    {
+      PodAxisList *now = &reshard->now.cut[d], out = kept_first (reshard, d);
+      unsigned n_same = pod_axis_list_common (now, &out);
+      PodShardStep step = { .kind = POD_STEP_PERMUTE, .operand = reshard->operand };
+
+      for (unsigned i = n_same; i < now->n; i++)
+        step.axes |= 1U << out.axis[i];
+      if (n_same == now->n || pod_array_mesh_size (reshard->mesh, step.axes) > POD_MAX_PERMUTED)
+        continue;
+      g_assert (strategy->n_steps < POD_MAX_STEPS);
+      step.payload_bytes = pod_lie_bytes (reshard->array, &reshard->now, reshard->mesh);
+      for (unsigned i = n_same; i < now->n; i++)
+        {
+          step.before[step.n_moves] = now->axis[i];
+          step.moves[step.n_moves++]
+              = (PodAxisMove){ .axis = out.axis[i], .from = (int8_t) d, .to = (int8_t) d };
+        }
+      strategy->steps[strategy->n_steps++] = step;
+      *now = out;
+      return true;
+    }
+  return false;
+}
+
+/* Those that leave for good first. The others stand in each other's way and come back by a slice. */
 static bool
 gather (PodReshard *reshard)
 {
@@ -191,6 +247,6 @@ void
 pod_reshard (PodReshard *reshard)
 {
   while (cut_further (reshard, false) || cut_further (reshard, true) || reduce (reshard)
-         || exchange (reshard) || gather (reshard))
+         || exchange (reshard) || reorder (reshard) || gather (reshard))
     ;
 }

@@ -43,7 +43,8 @@ ask (Case *answer, const Question *question)
   answer->strategies = pod_matmul_strategies_new (&answer->einsum, &answer->mesh, NULL, &error);
   ck_assert_msg (answer->strategies != NULL, "%s", error != NULL ? error->message : "");
   answer->prices
-      = pod_matmul_price (answer->strategies, question->fidelity, POD_DTYPE_BF16, &error);
+      = pod_matmul_price (answer->strategies,
+                          &(PodMatmulPricing){ question->fidelity, POD_DTYPE_BF16, NULL, NULL }, &error);
   ck_assert_msg (answer->prices != NULL, "%s", error != NULL ? error->message : "");
 }
 

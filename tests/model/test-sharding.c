@@ -216,6 +216,8 @@ apply_step (const PodShardStep *step, const PodArrayMesh *mesh, Spread *spread,
 {
   unsigned before = n_held (spread, 0);
 
+  for (unsigned i = 0; i < step->n_moves && step->kind == POD_STEP_PERMUTE; i++)
+    join (spread, mesh, step->moves[i].axis);
   for (unsigned i = 0; i < step->n_moves; i++)
     {
       const PodAxisMove *move = &step->moves[i];
