@@ -97,7 +97,8 @@ UNIT_PROGRAMS = $(call program,$(UNIT_SOURCES))
 FUZZ_PROGRAMS = $(call program,$(FUZZ_SOURCES))
 BENCH_PROGRAMS = $(call program,$(BENCH_SOURCES))
 TRACE_CHECK = $(BUILD)/tests/tools/trace-check
-TEST_PROGRAMS = $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS) $(BUILD)/tests/table-check $(TRACE_CHECK)
+ASTRA_CHECK = $(BUILD)/tests/tools/astra-check
+TEST_PROGRAMS = $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS) $(BUILD)/tests/table-check $(TRACE_CHECK) $(ASTRA_CHECK)
 
 # Without -j, run and check still use every core
 jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
@@ -144,6 +145,11 @@ $(BUILD)/tests/table-check: $(BUILD)/obj/tests/tools/table-check.o | $(TSAN_OBJE
 $(TRACE_CHECK): $(BUILD)/obj/tests/tools/trace-check.o $(call object,$(SUPPORT_SOURCES)) $(LIBRARY) | $(TSAN_OBJECT)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(LIBRARY) $(TEST_LIBS) $(LIBS)
+
+# The judge of tests/check-astra.sh
+$(ASTRA_CHECK): $(BUILD)/obj/tests/tools/astra-check.o $(LIBRARY) | $(TSAN_OBJECT)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS)
 
 # Files that hold a command or a list and change only with it: what depends on them is built again
 # when CC, CFLAGS, PREFIX or VERSION changes, or when a source file is removed
