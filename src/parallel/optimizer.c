@@ -43,6 +43,7 @@ sum_over (PodEmitter *emitter, uint32_t comm, uint32_t after)
   if (comm == POD_NO_COMM)
     return after;
   op = pod_builder_collective (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "gradient norm all-reduce", POD_STREAM_REDUCE, comm, POD_ALL_REDUCE, 4);
+  pod_builder_set_dtype (&emitter->builder, op, POD_DTYPE_FP32);
   pod_builder_depend (&emitter->builder, op, after);
   return op;
 }

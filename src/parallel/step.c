@@ -99,7 +99,7 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
 
   *emitter = (PodEmitter){ .job = job };
   pod_builder_init (builder, program);
-  builder->dtypes = (PodWireDtypes){ job->dtype, job->param_dtype, job->grad_dtype };
+  builder->dtypes = (PodWireDtypes){ pod_job_activation_dtype (job), job->param_dtype, job->reduce_dtype };
   emitter->tp_comm = add_axis (emitter, mesh, POD_AXIS_TP);
   emitter->fsdp_comm = add_axis (emitter, mesh, POD_AXIS_FSDP);
   emitter->dp_comm = add_axis (emitter, mesh, POD_AXIS_DP);
