@@ -249,6 +249,12 @@ pod_xml_free (PodXml *xml)
   g_free (xml);
 }
 
+void
+pod_xml_prepare_threads (void)
+{
+  xmlInitParser ();
+}
+
 xmlNodePtr
 pod_xml_root (const PodXml *xml)
 {

@@ -9,9 +9,11 @@
 #include "base/table.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/validate-private.h"
 #include "validate/validate-collectives.h"
 
-/* podsim validate collectives: predictions against the measured tables of the tree, or a given one. */
+/* podsim validate: predictions against the measured tables of the tree, or a given one. Here the options and collectives;
+ * training steps are in validate-print.c. */
 
 enum
 {
@@ -37,29 +39,6 @@ static const PodCollectiveValidationInput shipped[] = {
   { "xla-collectives.tsv", "mi355x", "rccl" },
 };
 
-typedef struct
-{
-  char *table;
-  char *chip;
-  char *library;
-  char *json;
-  char *per_row;
-  char *leave_one_out;
-} Options;
-
-static void
-options_clear (Options *options)
-{
-  g_free (options->table);
-  g_free (options->chip);
-  g_free (options->library);
-  g_free (options->json);
-  g_free (options->per_row);
-  g_free (options->leave_one_out);
-}
-
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Options, options_clear)
-
 /* What is validated; the files' names are owned. */
 typedef struct
 {
@@ -78,7 +57,7 @@ inputs_clear (Inputs *inputs)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Inputs, inputs_clear)
 
 static bool
-list_inputs (const Options *options, Inputs *out, GError **error)
+list_inputs (const PodValidateOptions *options, Inputs *out, GError **error)
 {
   if (options->table == NULL && options->chip == NULL && options->library == NULL)
     {
@@ -290,7 +269,7 @@ leave_one_out (const Inputs *inputs, const char *template_name, GError **error)
 }
 
 static bool
-run (const Options *options, GError **error)
+validate_collectives (const PodValidateOptions *options, GError **error)
 {
   g_auto (Inputs) inputs = { 0 };
   g_autoptr (PodCollectiveValidation) validation = NULL;
@@ -339,33 +318,96 @@ run (const Options *options, GError **error)
   return true;
 }
 
+static void
+options_clear (PodValidateOptions *options)
+{
+  g_free (options->table);
+  g_free (options->chip);
+  g_free (options->library);
+  g_free (options->json);
+  g_free (options->per_row);
+  g_free (options->leave_one_out);
+  g_free (options->fidelity);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodValidateOptions, options_clear)
+
+/* What can be validated. An option that the kind does not know is refused rather than ignored. */
+static const struct
+{
+  const char *name;
+  bool (*run) (const PodValidateOptions *options, GError **error);
+  bool is_training; /* of measured training steps */
+} kinds[] = {
+  { "collectives", validate_collectives, false },
+  { "training", pod_cli_validate_training, true },
+  { "memory", pod_cli_validate_memory, true },
+};
+
+static bool
+check_options (const PodValidateOptions *options, const char *name, bool is_training,
+               GError **error)
+{
+  const char *wrong = NULL;
+
+  if (is_training)
+    wrong = options->library != NULL         ? "library"
+            : options->leave_one_out != NULL ? "leave-one-out"
+                                             : NULL;
+  else
+    wrong = options->all_rows           ? "all-rows"
+            : options->fidelity != NULL ? "fidelity"
+            : options->jobs >= 0        ? "jobs"
+                                        : NULL;
+  if (wrong != NULL)
+    g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--%s: not for 'validate %s'", wrong, name);
+  else if (options->jobs == 0 || options->jobs > 4096)
+    g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--jobs: must be 1 to 4096, got %d",
+                 options->jobs);
+  else
+    return true;
+  return false;
+}
+
 int
 pod_cmd_validate (int argc, char **argv)
 {
-  g_auto (Options) options = { 0 };
+  g_auto (PodValidateOptions) options = { .jobs = -1 };
   g_autoptr (GError) error = NULL;
   const GOptionEntry entries[] = {
     { "table", 0, 0, G_OPTION_ARG_FILENAME, &options.table,
       "Judge this table (default: those of workloads/measured)", "FILE" },
-    { "chip", 0, 0, G_OPTION_ARG_FILENAME, &options.chip, "The chip that it was measured on", "C" },
+    { "chip", 0, 0, G_OPTION_ARG_FILENAME, &options.chip,
+      "The chip that it was measured on; training: only rows of this chip", "C" },
     { "library", 0, 0, G_OPTION_ARG_FILENAME, &options.library,
-      "The library (default: that of the chip's vendor)", "L" },
+      "collectives: the library (default: that of the chip's vendor)", "L" },
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json,
       "Write every number as JSON (- for stdout)", "FILE" },
     { "per-row", 0, 0, G_OPTION_ARG_FILENAME, &options.per_row,
-      "Write measured and predicted time of each row", "FILE" },
+      "Write measured and predicted figures of each row", "FILE" },
     { "leave-one-out", 0, 0, G_OPTION_ARG_FILENAME, &options.leave_one_out,
-      "Instead: fit the common entry of this template to all chips but one, judge that one", "L" },
+      "collectives: fit the common entry of this template to all chips but one, judge that one",
+      "L" },
+    { "all-rows", 0, 0, G_OPTION_ARG_NONE, &options.all_rows,
+      "training, memory: also rows that lack a field or repeat a layout", NULL },
+    { "fidelity", 0, 0, G_OPTION_ARG_FILENAME, &options.fidelity,
+      "training, memory: book, ideal, calibrated (default)", "F" },
+    { "jobs", 0, 0, G_OPTION_ARG_INT, &options.jobs,
+      "training, memory: rows run at once (default: as many as cores)", "N" },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
   };
   g_autoptr (GOptionContext) context
-      = g_option_context_new ("collectives - predictions against published measurements");
+      = g_option_context_new ("collectives|training|memory - predictions against published measurements");
   int status;
 
   if (!pod_cli_parse (context, entries, &argc, &argv, 1, &status))
     return status;
-  if (argc < 2 || strcmp (argv[1], "collectives") != 0)
-    return pod_cli_refuse ("validate what? 'collectives' is known, got '%s'",
-                           argc < 2 ? "" : argv[1]);
-  return run (&options, &error) ? 0 : pod_cli_fail (error);
+  for (size_t i = 0; argc > 1 && i < G_N_ELEMENTS (kinds); i++)
+    if (strcmp (kinds[i].name, argv[1]) == 0)
+      return check_options (&options, argv[1], kinds[i].is_training, &error)
+                     && kinds[i].run (&options, &error)
+                 ? 0
+                 : pod_cli_fail (error);
+  return pod_cli_refuse ("validate what? collectives, training and memory are known, got '%s'",
+                         argc < 2 ? "" : argv[1]);
 }

@@ -187,14 +187,6 @@ pod_collective_error (const PodCollectiveVerdict *verdict)
   return verdict->predicted_s / verdict->sample.time_s - 1;
 }
 
-static int
-compare_doubles (const void *a, const void *b)
-{
-  double left = *(const double *) a, right = *(const double *) b;
-
-  return (left > right) - (left < right);
-}
-
 static bool
 is_counted (const PodVerdictFilter *filter, const PodCollectiveVerdict *verdict)
 {
@@ -207,47 +199,21 @@ is_counted (const PodVerdictFilter *filter, const PodCollectiveVerdict *verdict)
          && sample->bytes >= filter->least_bytes && (sample->is_judged || filter->has_unjudged);
 }
 
-/* The value below which @part of the sorted values lie, interpolated. */
-static double
-quantile (const double *sorted, guint n, double part)
-{
-  double at = part * (n - 1);
-  guint below = (guint) at;
-
-  return below + 1 < n ? sorted[below] + (at - below) * (sorted[below + 1] - sorted[below])
-                       : sorted[n - 1];
-}
-
 PodErrorSummary
 pod_collective_summary (const PodCollectiveValidation *validation, const PodVerdictFilter *filter)
 {
-  PodErrorSummary summary = { 0 };
   g_autofree double *errors = g_new (double, validation->verdicts->len + 1);
-  double n;
+  unsigned n = 0;
 
   for (guint i = 0; i < validation->verdicts->len; i++)
     {
       const PodCollectiveVerdict *verdict
           = &g_array_index (validation->verdicts, PodCollectiveVerdict, i);
-      double error = pod_collective_error (verdict);
 
-      if (!is_counted (filter, verdict))
-        continue;
-      errors[summary.n_rows++] = fabs (error);
-      summary.mape += fabs (error);
-      summary.bias += error;
-      summary.mean_log_error += fabs (log1p (error));
+      if (is_counted (filter, verdict))
+        errors[n++] = pod_collective_error (verdict);
     }
-  if (summary.n_rows == 0)
-    return summary;
-  n = summary.n_rows;
-  qsort (errors, summary.n_rows, sizeof *errors, compare_doubles);
-  summary.mape /= n;
-  summary.bias /= n;
-  summary.mean_log_error /= n;
-  summary.median_error = quantile (errors, summary.n_rows, 0.5);
-  summary.p90_error = quantile (errors, summary.n_rows, 0.9);
-  return summary;
+  return pod_error_summary (errors, n);
 }
 
 GPtrArray *
@@ -283,13 +249,7 @@ static void
 set_summary (JsonObject *object, const PodErrorSummary *summary)
 {
   pod_result_set_int (object, "rows", summary->n_rows);
-  if (summary->n_rows == 0)
-    return;
-  pod_result_set_double (object, "mape", summary->mape);
-  pod_result_set_double (object, "median_error", summary->median_error);
-  pod_result_set_double (object, "p90_error", summary->p90_error);
-  pod_result_set_double (object, "bias", summary->bias);
-  pod_result_set_double (object, "mean_log_error", summary->mean_log_error);
+  pod_error_summary_to_json (object, summary);
 }
 
 static void
@@ -346,11 +306,7 @@ pod_collective_validation_to_json (const PodCollectiveValidation *validation,
   array = pod_result_get_array (object, "rows_skipped");
   for (guint i = 0; i < validation->skipped->len; i++)
     json_array_add_string_element (array, g_ptr_array_index (validation->skipped, i));
-  pod_result_set_double (object, "mape", summary.mape);
-  pod_result_set_double (object, "median_error", summary.median_error);
-  pod_result_set_double (object, "p90_error", summary.p90_error);
-  pod_result_set_double (object, "bias", summary.bias);
-  pod_result_set_double (object, "mean_log_error", summary.mean_log_error);
+  pod_error_summary_to_json (object, &summary);
   json_object_set_object_member (object, "by_source", sources);
   array = pod_result_get_array (object, "groups");
   for (unsigned i = 0; i < n_inputs; i++)

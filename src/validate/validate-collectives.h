@@ -4,6 +4,7 @@
 #include "collective/library.h"
 #include "validate/collective-machine.h"
 #include "validate/collective-table.h"
+#include "validate/error-summary.h"
 
 /* Predicted against measured collectives. */
 
@@ -32,17 +33,6 @@ typedef struct
   GArray *verdicts;     /* PodCollectiveVerdict */
   GPtrArray *skipped;   /* (element-type utf8) */
 } PodCollectiveValidation;
-
-/* Errors of rows. */
-typedef struct
-{
-  unsigned n_rows;
-  double mape;
-  double median_error;
-  double p90_error;
-  double bias;
-  double mean_log_error;
-} PodErrorSummary;
 
 /* Predicts every row of the tables. Returns: (transfer full) */
 PodCollectiveValidation *pod_validate_collectives (const PodCollectiveValidationInput *inputs,
