@@ -238,6 +238,22 @@ read_times (const char **at)
   return MIN (n, 10000);
 }
 
+/* The bracket that closes the one before @inside; NULL: none does. */
+static const char *
+closing_bracket (const char *inside)
+{
+  unsigned depth = 1;
+
+  for (; *inside != '\0'; inside++)
+    {
+      depth += *inside == '(';
+      depth -= *inside == ')';
+      if (depth == 0)
+        return inside;
+    }
+  return NULL;
+}
+
 /* Letters until @stop; a bracket is read as often as the star behind it says. */
 static bool
 read_parts (const char **at, char stop, Parts *parts)
@@ -250,7 +266,7 @@ read_parts (const char **at, char stop, Parts *parts)
 
       if (**at == '(')
         {
-          close = strchr (inside, ')');
+          close = closing_bracket (inside);
           if (close == NULL)
             return false;
           *at = close + 1;
