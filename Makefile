@@ -227,6 +227,7 @@ calibrate: all
 
 validate: all
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/validate.sh
+	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/validate-training.sh
 
 .PHONY: bench
 bench: all $(BENCH_PROGRAMS)

@@ -422,31 +422,35 @@ set_batch (PodScenario *scenario, const PodTrainingRow *row, GError **error)
          && set (scenario, "micro-batch", error, "%" G_GUINT64_FORMAT, micro_batch);
 }
 
-/* Gradients: as the row's words say, else as the framework reduces them, else as the matmuls. */
-static const char *
-grad_dtype_of_row (const PodTrainingRow *row)
+/* "NAME=VALUE" */
+static bool
+set_pair (PodScenario *scenario, const char *text, GError **error)
 {
-  const PodTrainingFramework *framework = pod_training_framework (row);
+  g_auto (GStrv) pair = g_strsplit (text, "=", 2);
 
-  if (has_word (row->dtype, "fp32 grad"))
-    return "fp32";
-  if (framework->grad_dtype != NULL)
-    return framework->grad_dtype;
-  return g_strcmp0 (row->dtype_kind, "fp16") == 0 ? "fp16" : NULL;
+  return pod_scenario_set (scenario, pair[0], pair[1], error);
 }
 
+/* The framework's precisions, the row's words after them. Without either gradients are kept as the matmuls' dtype. */
 static bool
 set_precision (PodScenario *scenario, const PodTrainingRow *row, GError **error)
 {
-  const char *grad_dtype = grad_dtype_of_row (row);
+  const PodTrainingFramework *framework = pod_training_framework (row);
 
   if (row->dtype_kind == NULL || row->recompute_kind == NULL)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "not stated: dtype or recompute");
       return false;
     }
-  return pod_scenario_set (scenario, "dtype", row->dtype_kind, error)
-         && (grad_dtype == NULL || pod_scenario_set (scenario, "grad-dtype", grad_dtype, error))
+  if (strcmp (row->dtype_kind, "fp16") == 0
+      && !pod_scenario_set (scenario, "grad-dtype", "fp16", error))
+    return false;
+  for (size_t i = 0; i < G_N_ELEMENTS (framework->options) && framework->options[i] != NULL; i++)
+    if (!set_pair (scenario, framework->options[i], error))
+      return false;
+  return (!has_word (row->dtype, "fp32 grad")
+          || pod_scenario_set (scenario, "grad-dtype", "fp32", error))
+         && pod_scenario_set (scenario, "dtype", row->dtype_kind, error)
          && pod_scenario_set (scenario, "recompute", row->recompute_kind, error);
 }
 

@@ -32,7 +32,7 @@ typedef struct
   bool is_tp_overlapped;
   bool is_dp_overlapped;
   bool splits_by_pp;          /* micro_batch is a rank's whole batch, cut into as many microbatches as stages */
-  const char *grad_dtype;     /* as reduced */
+  const char *options[6];     /* (nullable elements) "NAME=VALUE": options of a run */
 } PodTrainingFramework;
 
 /* What the source's MFU or TFLOP/s count. */

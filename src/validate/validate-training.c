@@ -80,17 +80,26 @@ number (JsonObject *result, const char *path)
   return pod_result_get_double (result, path, &value) ? value : 0;
 }
 
+/* MFU or HFU, over the peak that the source divides by where it tells that. */
+static double
+predicted_mfu (const PodTrainingRow *row, JsonObject *result)
+{
+  const PodTrainingConvention *convention = pod_training_convention (row);
+  const bool is_hfu = convention != NULL && convention->has_recompute;
+  const double ratio = number (result, is_hfu ? "step.hfu" : "step.mfu");
+  const double ours = number (result, "step.mfu_peak_flops_per_s");
+
+  return row->peak_tflops > 0 ? ratio * ours / (row->peak_tflops * 1e12) : ratio;
+}
+
 static void
 take_result (PodTrainingVerdict *verdict, const PodRun *run)
 {
-  const PodTrainingConvention *convention = pod_training_convention (verdict->row);
-  const bool is_hfu = convention != NULL && convention->has_recompute;
-
   verdict->result = json_object_ref (run->result);
   verdict->fits = run->fits;
   verdict->lower_bound_s = number (run->result, "step.lower_bound_s");
   verdict->predicted[POD_TRAINING_TIME] = number (run->result, "step.time_s");
-  verdict->predicted[POD_TRAINING_MFU] = number (run->result, is_hfu ? "step.hfu" : "step.mfu");
+  verdict->predicted[POD_TRAINING_MFU] = predicted_mfu (verdict->row, run->result);
   verdict->predicted[POD_TRAINING_MEMORY] = number (run->result, "memory.peak_bytes");
 }
 
@@ -104,7 +113,7 @@ run_row (gpointer data, gpointer user_data)
   g_autoptr (PodRun) run = NULL;
 
   verdict->scenario = pod_training_scenario (verdict->row, &error);
-  if (verdict->scenario != NULL
+  if (verdict->scenario != NULL && pod_scenario_apply_framework (verdict->scenario, &error)
       && (request->fidelity == NULL
           || pod_scenario_set (verdict->scenario, "fidelity", request->fidelity, &error)))
     run = pod_scenario_run (verdict->scenario, &plain, &error);

@@ -1,0 +1,21 @@
+#!/bin/bash
+# Runs every published training step of workloads/measured and puts the errors between the marks of
+# docs/model/validation.md: part of make validate. Environment: PODSIM, the program.
+set -eu
+
+cd "$(dirname "$0")/.."
+: "${PODSIM:=build/podsim}"
+page=docs/model/validation.md
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$PODSIM" validate training >"$work/training"
+"$PODSIM" validate memory >"$work/memory"
+awk -v training="$work/training" -v memory="$work/memory" '
+  function insert (file, line) { print "```"; while ((getline line <file) > 0) print line; print "```" }
+  /^<!-- training -->$/ { print; insert(training); skip = 1; next }
+  /^<!-- memory -->$/ { print; insert(memory); skip = 1; next }
+  /^<!-- end -->$/ { skip = 0 }
+  !skip' "$page" >"$work/page"
+cat "$work/page" >"$page"
+cat "$work/training" "$work/memory"
