@@ -31,6 +31,7 @@ static const Part parts[] = {
   { "shared_experts", "shared experts", offsetof (PodParams, shared_experts) },
   { "router", "router", offsetof (PodParams, router) },
   { "norms", "norms", offsetof (PodParams, norms) },
+  { "mtp", "multi-token prediction", offsetof (PodParams, mtp) },
 };
 
 /* FLOPs of a token, forward and backward. */
@@ -314,7 +315,7 @@ pod_model_facts_print (const PodModelFacts *facts)
   print_training (facts);
   putchar ('\n');
   print_bytes (facts);
-  if (facts->model->n_mtp_layers > 0)
+  if (facts->model->n_mtp_layers > 0 && facts->model->n_mtp == 0)
     printf ("%" G_GUINT64_FORMAT " multi-token-prediction layer%s not counted\n",
             facts->model->n_mtp_layers, facts->model->n_mtp_layers == 1 ? " is" : "s are");
   for (guint i = 0; i < facts->assumptions->len; i++)

@@ -13,7 +13,7 @@
  * counted from the step's own start on that stream: count 3 = the first three tasks of this step's block, 0 = all earlier
  * steps, -1 = all earlier ones but the last. So waiting needs no lists: a comparison with the stream's counter. */
 
-#define POD_MAX_STREAMS 16
+#define POD_MAX_STREAMS 20
 #define POD_JOINT (-1)
 
 typedef struct

@@ -284,6 +284,12 @@ pod_model_check (const PodModel *model, GError **error)
       if (!check_ffn (model, &model->kinds[i], error))
         return false;
     }
+  if (model->n_mtp > 0
+      && (model->vocab == 0 || model->norm == POD_NORM_NONE || model->n_mtp > model->n_layers))
+    return refuse (model, error,
+                   "multi-token prediction needs a vocabulary, norms and at most as many modules as"
+                   " there are layers, got %" G_GUINT64_FORMAT,
+                   model->n_mtp);
   if (model->has_learned_positions && model->max_positions == 0)
     return refuse (model, error,
                    "max_positions must be at least 1 where positions are learned, got 0");

@@ -84,6 +84,8 @@ typedef struct
   uint64_t index_heads; /* DSA's indexer (GLM-5, DeepSeek-V3.2), 0 = none */
   uint64_t index_head_dim;
   uint64_t n_mtp_layers;           /* listed, not counted in params */
+  uint64_t n_mtp;                  /* multi-token prediction modules that train, each around a layer like
+                                      the last: counted (--mtp) */
   bool has_attention_sinks;        /* one number per head (gpt-oss) */
   bool has_router_scales;          /* one number per input and one per expert (Gemma-4) */
   uint64_t extra_params_per_layer; /* scalars and the like, counted with attention */
@@ -153,6 +155,7 @@ typedef struct
   uint64_t shared_experts;
   uint64_t router;
   uint64_t norms;
+  uint64_t mtp; /* modules that train; they share embedding and head */
   uint64_t total;
   uint64_t active; /* what one token uses: as total with top_k of the experts; without the input
                       embedding where it is only looked up (counted when tied: the head matmul uses
@@ -161,6 +164,8 @@ typedef struct
 } PodParams;
 
 void pod_model_params (const PodModel *model, PodParams *out);
+/* What a multi-token prediction module has beside its layer: [2D, D] and three norms. */
+uint64_t pod_model_mtp_params (const PodModel *model);
 /* Parameters of one layer of this kind (all, and those one token uses). */
 uint64_t pod_model_layer_params (const PodModel *model, unsigned kind, uint64_t *out_active);
 

@@ -143,8 +143,16 @@ pod_model_layer_params (const PodModel *model, unsigned kind, uint64_t *out_acti
   return layer_total (&counts, model->n_experts);
 }
 
-/* Exact counts by part: norms and biases belong to the part that they serve, multi-token-prediction
- * layers are left out. A model that passed pod_model_check cannot overflow. O(layers) */
+/* DeepSeek-V3 (arXiv 2412.19437, 2.2): a module of depth k norms the output of depth k-1 and the
+ * embedding of the token k ahead, projects both [2D, D], runs one layer, and norms for the head. */
+uint64_t
+pod_model_mtp_params (const PodModel *model)
+{
+  return 2 * model->hidden * model->hidden + 3 * norm_size (model->norm, model->hidden);
+}
+
+/* Exact counts by part: norms and biases belong to the part that they serve; of multi-token prediction
+ * the modules that train (n_mtp). A model that passed pod_model_check cannot overflow. O(layers) */
 void
 pod_model_params (const PodModel *model, PodParams *out)
 {
@@ -175,8 +183,18 @@ pod_model_params (const PodModel *model, PodParams *out)
       idle_experts += (model->n_experts - model->top_k) * (counts.expert + counts.expert_rest);
     }
 
+  if (model->n_mtp > 0)
+    {
+      const unsigned last = model->layer_kind[model->n_layers - 1];
+      uint64_t active;
+      const uint64_t all = pod_model_layer_params (model, last, &active);
+
+      out->mtp = model->n_mtp * (all + pod_model_mtp_params (model));
+      idle_experts += model->n_mtp * (all - active);
+    }
+
   out->total = out->embedding + out->positions + out->head + out->attention + out->ffn
-               + out->experts + out->shared_experts + out->router + out->norms;
+               + out->experts + out->shared_experts + out->router + out->norms + out->mtp;
   out->active_with_embedding = out->total - idle_experts;
   out->active = out->active_with_embedding - (model->is_tied ? 0 : out->embedding);
 }
@@ -190,9 +208,9 @@ pod_model_params_estimate (const PodModel *model)
                  + ((double) model->max_positions + (double) model->extra_positions) * hidden
                  + 8.0 * hidden;
 
-  for (uint64_t i = 0; i < model->n_layers; i++)
+  for (uint64_t i = 0; i < model->n_layers + model->n_mtp; i++)
     {
-      const PodLayerKind *kind = &model->kinds[model->layer_kind[i]];
+      const PodLayerKind *kind = &model->kinds[model->layer_kind[MIN (i, model->n_layers - 1)]];
       double heads = (double) kind->heads;
       double head_dim = (double) kind->head_dim + (double) kind->v_head_dim;
 
@@ -212,6 +230,7 @@ pod_model_params_estimate (const PodModel *model)
                  + 3.0 * hidden * (double) model->shared_ffn;
       total += (double) model->extra_params_per_layer;
     }
+  total += (double) model->n_mtp * (2.0 * hidden * hidden + 6.0 * hidden);
   return total;
 }
 
@@ -270,7 +289,8 @@ pod_model_mean_span (const PodLayerKind *kind, uint64_t seq_len)
  * convention: linear            6 x weights of the matmuls that it passes, the logits included even
  * when tied attention_full    3 x 2 T N (qk_dim + v_dim) a layer, = 12 T N H where both are H
  *   attention_causal  the same with pod_model_mean_span for T
- * The indexer of DSA scores all keys: 3 x 2 T heads dim a layer more, half when causal. O(layers)
+ * The indexer of DSA scores all keys: 3 x 2 T heads dim a layer more, half when causal. A multi-token
+ * prediction module is one layer more, its projection and the logits once more. O(layers)
  */
 void
 pod_model_token_flops (const PodModel *model, uint64_t seq_len, PodTokenFlops *out)
@@ -281,9 +301,10 @@ pod_model_token_flops (const PodModel *model, uint64_t seq_len, PodTokenFlops *o
   PodParams params;
 
   *out = (PodTokenFlops){ 0 };
-  for (uint64_t i = 0; i < model->n_layers; i++)
+  weights += (double) model->n_mtp * (weights + 2.0 * (double) model->hidden * (double) model->hidden);
+  for (uint64_t i = 0; i < model->n_layers + model->n_mtp; i++)
     {
-      const PodLayerKind *kind = &model->kinds[model->layer_kind[i]];
+      const PodLayerKind *kind = &model->kinds[model->layer_kind[MIN (i, model->n_layers - 1)]];
       LayerCounts counts;
 
       count_layer (model, kind, &counts);

@@ -223,8 +223,8 @@ reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass,
                             .params = unit->padded_params,
                             .fsdp_comm = pass->grad_scatter & emitter->fsdp_axes ? emitter->fsdp_comm : POD_NO_COMM,
                             .dp_comm = emitter->dp_comm,
-                            .is_scattered = (pass->grad_scatter & POD_MASK (POD_AXIS_DP)) != 0,
-                            .fsdp = emitter->job->layout.degree[POD_AXIS_FSDP] };
+                            .is_scattered = (pass->grad_scatter & emitter->grad_axes) != 0,
+                            .fsdp = pod_layout_n_shards (&emitter->job->layout) };
   const Gradients experts = { .name = expert_name,
                               .params = unit->expert_params,
                               .fsdp_comm = emitter->experts.fsdp_comm,
@@ -242,7 +242,7 @@ reduce_copies (PodChunk *chunk, const GArray *passes)
 {
   PodEmitter *emitter = chunk->emitter;
   const PodLayout *layout = &emitter->job->layout;
-  const double shards = layout->degree[POD_AXIS_FSDP] * (layout->zero_stage >= 1 ? (double) layout->degree[POD_AXIS_DP] : 1);
+  const double shards = pod_layout_n_shards (layout) * (layout->zero_stage >= 1 ? (double) pod_layout_n_replicas (layout) : 1);
   const double expert_shards = emitter->experts.fsdp * (layout->zero_stage >= 1 ? emitter->experts.dp : 1);
 
   for (guint i = 0; chunk->copy_comm != POD_NO_COMM && i < passes->len; i++)

@@ -8,7 +8,7 @@
 typedef enum
 {
   POD_RECOMPUTE_NONE,      /* every activation that backward needs is kept (flash attention keeps no scores) */
-  POD_RECOMPUTE_SELECTIVE, /* core attention runs again (arXiv 2205.05198): its output is not kept */
+  POD_RECOMPUTE_SELECTIVE, /* core attention runs again (arXiv 2205.05198): what it keeps inside is not kept, its output is */
   POD_RECOMPUTE_FULL,      /* each layer's input is kept, its forward runs again before its backward */
   POD_N_RECOMPUTES
 } PodRecompute;
@@ -28,6 +28,16 @@ typedef enum
 
 extern const char *const pod_optimizer_names[POD_N_OPTIMIZERS + 1]; /* ends with NULL */
 
+/* The kernels of core attention. */
+typedef enum
+{
+  POD_CORE_FLASH,   /* one kernel, no scores in memory (arXiv 2205.14135) */
+  POD_CORE_UNFUSED, /* two matmuls and a softmax over all scores, masked or not: 2 bytes a score kept, 5 with dropout */
+  POD_N_CORES
+} PodCoreAttention;
+
+extern const char *const pod_core_attention_names[POD_N_CORES + 1]; /* ends with NULL */
+
 typedef struct
 {
   const PodModel *model;
@@ -43,6 +53,8 @@ typedef struct
   bool has_master;              /* fp32 master weights */
   PodOptimizer optimizer;
   PodRecompute recompute;
+  PodCoreAttention core;
+  bool has_dropout;             /* after attention and FFN, a mask byte each; unfused cores drop scores too */
   unsigned prefetch;            /* FSDP gathers this many units ahead; 0 = not overlapped */
   bool is_tp_overlapped;        /* collective matmul: tp's gathers and reductions in pieces behind their matmuls */
   bool is_dp_overlapped;        /* gradient reductions behind backward compute */

@@ -11,6 +11,12 @@ static const char *const axis_names[POD_N_COMM_AXES] = {
   [POD_AXIS_HOST] = "host",
 };
 
+const char *const pod_cp_kind_names[POD_N_CP_KINDS + 1] = {
+  [POD_CP_RING] = "ring",
+  [POD_CP_ALLGATHER] = "allgather",
+  [POD_CP_ULYSSES] = "ulysses",
+};
+
 const char *
 pod_axis_name (PodAxis axis)
 {
@@ -41,6 +47,45 @@ pod_layout_n_ranks (const PodLayout *layout)
         return UINT32_MAX;
     }
   return (uint32_t) n;
+}
+
+static bool
+is_sharded (const PodLayout *layout)
+{
+  return layout->degree[POD_AXIS_FSDP] > 1;
+}
+
+static unsigned
+axes_above_1 (const PodLayout *layout, unsigned axes)
+{
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    if (layout->degree[a] == 1)
+      axes &= ~POD_MASK (a);
+  return axes;
+}
+
+uint32_t
+pod_layout_n_shards (const PodLayout *layout)
+{
+  return is_sharded (layout) ? layout->degree[POD_AXIS_FSDP] * layout->degree[POD_AXIS_CP] : 1;
+}
+
+unsigned
+pod_layout_shard_axes (const PodLayout *layout)
+{
+  return is_sharded (layout) ? axes_above_1 (layout, POD_MASK (POD_AXIS_FSDP) | POD_MASK (POD_AXIS_CP)) : 0;
+}
+
+uint32_t
+pod_layout_n_replicas (const PodLayout *layout)
+{
+  return layout->degree[POD_AXIS_DP] * (is_sharded (layout) ? 1 : layout->degree[POD_AXIS_CP]);
+}
+
+unsigned
+pod_layout_replica_axes (const PodLayout *layout)
+{
+  return axes_above_1 (layout, POD_MASK (POD_AXIS_DP) | (is_sharded (layout) ? 0 : POD_MASK (POD_AXIS_CP)));
 }
 
 uint32_t
@@ -173,11 +218,6 @@ pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GError *
   layout.vpp = MAX (layout.vpp, 1);
   layout.ep = MAX (layout.ep, 1);
   layout.etp = MAX (layout.etp, 1);
-  if (layout.degree[POD_AXIS_CP] > 1)
-    {
-      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--layout: cp=%u: only cp=1 is modelled", layout.degree[POD_AXIS_CP]);
-      return false;
-    }
   if (auto_axis >= 0)
     {
       uint32_t used = pod_layout_n_ranks (&layout);
@@ -223,6 +263,57 @@ refuse (GError **error, const char *option, const char *what, uint64_t value, co
                  "; nearest: %" G_GUINT64_FORMAT "; nearest divisor below: %" G_GUINT64_FORMAT,
                  option, what, value, by, divisor, value, divisor, value % divisor, divisor, best);
   return false;
+}
+
+/* KV heads over @ranks, or the other way round. */
+static bool
+check_kv_heads (const PodLayerKind *kind, const char *by, uint64_t ranks, GError **error)
+{
+  return kind->kv_heads % ranks == 0 || ranks % kind->kv_heads == 0 || refuse (error, "layout", "KV head count", kind->kv_heads, by, ranks);
+}
+
+/* Heads over tp, and with Ulysses what tp leaves over cp. KV heads are replicated where there are fewer. @notes (nullable) */
+static bool
+check_heads (const PodLayout *layout, const PodLayerKind *kind, GPtrArray *notes, GError **error)
+{
+  const bool is_ulysses = layout->cp_kind == POD_CP_ULYSSES && layout->degree[POD_AXIS_CP] > 1;
+  const uint64_t tp = layout->degree[POD_AXIS_TP];
+  const uint64_t ranks = tp * (is_ulysses ? layout->degree[POD_AXIS_CP] : 1);
+
+  if (kind->heads % ranks != 0)
+    return refuse (error, "layout", "query head count", kind->heads, is_ulysses ? "tp x cp" : "tp", ranks);
+  if (!check_kv_heads (kind, "tp", tp, error) || (is_ulysses && !check_kv_heads (kind, "tp x cp", ranks, error)))
+    return false;
+  if (notes != NULL && kind->kv_heads < tp)
+    g_ptr_array_add (notes, g_strdup_printf ("tp=%u is larger than the %u KV heads: each is replicated on %u tensor ranks", (unsigned) tp,
+                                             (unsigned) kind->kv_heads, (unsigned) (tp / kind->kv_heads)));
+  else if (notes != NULL && kind->kv_heads < ranks)
+    g_ptr_array_add (notes, g_strdup_printf ("tp x cp = %u ranks are more than the %u KV heads: attention has each on %u of them", (unsigned) ranks,
+                                             (unsigned) kind->kv_heads, (unsigned) (ranks / kind->kv_heads)));
+  return true;
+}
+
+/* Tokens of a sequence over cp, in two chunks a rank where causal work is balanced, and over tp with sequence parallelism. */
+static bool
+check_sequence (const PodLayout *layout, const PodModel *model, const PodBatch *batch, GError **error)
+{
+  const uint64_t cp = layout->degree[POD_AXIS_CP];
+  const uint64_t tp = layout->is_sequence_parallel ? layout->degree[POD_AXIS_TP] : 1;
+  const bool is_zigzag = layout->is_zigzag && cp > 1;
+  const uint64_t divisor = cp * tp * (is_zigzag ? 2 : 1);
+
+  if (cp > 1 && model->attention == POD_ATTENTION_NONE)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--layout: cp=%" G_GUINT64_FORMAT " shards attention, and %s has none: use fsdp or dp", cp, model->name);
+      return false;
+    }
+  if (batch->seq_len % divisor == 0)
+    return true;
+  if (cp == 1)
+    return refuse (error, "layout", "sequence length", batch->seq_len, "tp", tp);
+  if (tp == 1)
+    return refuse (error, "layout", "sequence length", batch->seq_len, is_zigzag ? "2 x cp (two chunks a rank balance causal work)" : "cp", divisor);
+  return refuse (error, "layout", "sequence length", batch->seq_len, is_zigzag ? "2 x cp x tp (two chunks a rank balance causal work)" : "cp x tp", divisor);
 }
 
 static bool
@@ -280,22 +371,14 @@ check_model (const PodLayout *layout, const PodModel *model, const PodBatch *bat
     {
       const PodLayerKind *kind = &model->kinds[i];
 
-      if (model->attention == POD_ATTENTION_GQA && kind->heads % tp != 0)
-        return refuse (error, "layout", "query head count", kind->heads, "tp", tp);
-      if (model->attention == POD_ATTENTION_GQA && kind->kv_heads % tp != 0)
-        {
-          if (tp % kind->kv_heads != 0)
-            return refuse (error, "layout", "KV head count", kind->kv_heads, "tp", tp);
-          if (i == 0)
-            g_ptr_array_add (notes, g_strdup_printf ("tp=%u is larger than the %u KV heads: each is replicated on %u tensor ranks", (unsigned) tp,
-                                                     (unsigned) kind->kv_heads, (unsigned) (tp / kind->kv_heads)));
-        }
+      if (model->attention != POD_ATTENTION_NONE && !check_heads (layout, kind, i == 0 ? notes : NULL, error))
+        return false;
       if (pod_layout_dense_ffn (model, kind) % tp != 0)
         return refuse (error, "layout", "FFN width", pod_layout_dense_ffn (model, kind), "tp", tp);
     }
-  if (layout->is_sequence_parallel && tp > 1 && batch->seq_len % tp != 0)
-    return refuse (error, "layout", "sequence length", batch->seq_len, "tp", tp);
-  return true;
+  if (model->n_mtp > 0 && model->hidden % tp != 0)
+    return refuse (error, "layout", "hidden size, which multi-token prediction projects to,", model->hidden, "tp", tp);
+  return check_sequence (layout, model, batch, error);
 }
 
 static bool

@@ -24,6 +24,17 @@ typedef enum
 
 #define POD_MASK(axis) (1U << (axis))
 
+/* How queries of one context rank meet the keys of another. */
+typedef enum
+{
+  POD_CP_RING,      /* K and V go round, a block at a time, behind the attention of the block before (arXiv 2310.01889) */
+  POD_CP_ALLGATHER, /* K and V of the whole sequence are gathered first (Llama 3, arXiv 2407.21783, 3.3.2) */
+  POD_CP_ULYSSES,   /* all-to-all from sequence to heads and back (arXiv 2309.14509) */
+  POD_N_CP_KINDS
+} PodCpKind;
+
+extern const char *const pod_cp_kind_names[POD_N_CP_KINDS + 1]; /* ends with NULL */
+
 typedef struct
 {
   uint32_t degree[POD_N_AXES]; /* >= 1 */
@@ -32,6 +43,8 @@ typedef struct
   uint32_t etp;                /* >= 1: ways that each expert's width is cut */
   unsigned zero_stage;         /* what dp shards: 0, 1, 2 */
   bool is_sequence_parallel;   /* tp shards tokens outside the tp matmuls */
+  PodCpKind cp_kind;
+  bool is_zigzag; /* context rank i has chunks i and 2cp-1-i of 2cp, so that causal work is the same on all */
 } PodLayout;
 
 /* The grid of the experts over the devices of a stage: tp x cp x fsdp x dp = etp x ep x copies. The copies of an expert are
@@ -44,6 +57,13 @@ typedef enum
   POD_EXPERT_DP,
   POD_N_EXPERT_AXES
 } PodExpertAxis;
+
+/* Ranks that share one copy of a weight beside tp: fsdp x cp under ZeRO-3, else 1, and the mask of their axes. */
+uint32_t pod_layout_n_shards (const PodLayout *layout);
+unsigned pod_layout_shard_axes (const PodLayout *layout);
+/* Copies of a weight beside tp: dp, and cp where fsdp does not shard over it. */
+uint32_t pod_layout_n_replicas (const PodLayout *layout);
+unsigned pod_layout_replica_axes (const PodLayout *layout);
 
 const char *pod_axis_name (PodAxis axis); /* "dp" */
 bool pod_axis_parse (const char *text, PodAxis *out); /* not ep */
@@ -79,8 +99,9 @@ typedef struct
 #define POD_MAX_SLOTS       4000000U /* microbatches of all stages: so long a step takes hours to simulate */
 
 /* Everything that must divide, each refusal with the three numbers and the nearest legal choice (POD_ERROR_INFEASIBLE):
- * devices, heads, KV heads (replicated with a note when tp is a multiple of them), FFN, experts, sequence, batch. LIMIT beyond
- * the two limits above. @notes (element-type utf8): what was decided. */
+ * devices, heads (over tp, with Ulysses over tp x cp), KV heads (replicated with a note when the ranks are a multiple of them),
+ * FFN, experts, sequence (over cp, 2 chunks a rank with is_zigzag, and tp), batch. LIMIT beyond the two limits above.
+ * @notes (element-type utf8): what was decided. */
 bool pod_layout_check (const PodLayout *layout, const PodModel *model, const PodBatch *batch, uint32_t n_devices, bool allow_idle,
                        GPtrArray *notes, GError **error);
 

@@ -1,7 +1,8 @@
 #include "parallel/transformer-private.h"
 
 /* The shardings of a linear layer X[T, I] . W[I, O] -> Y[T, O]: the residual side is sharded over token_axes, the inner side
- * over the batch alone and tp on its width; weights over fsdp on the residual dimension. */
+ * over the batch alone and tp on its width; weights over fsdp on the residual dimension. A
+ * weight that tp does not shard works on the residual stream's tokens, and tp is left to the optimizer's sum of its gradient. */
 typedef struct
 {
   PodSharding x;
@@ -22,6 +23,13 @@ shardings_of (const PodEmitter *emitter, const PodLinear *linear)
       s.y = pod_sharding ("TO", emitter->data_axes, emitter->tp_axes);
       s.grad = pod_sharding ("IO", emitter->fsdp_axes | emitter->grad_axes, emitter->tp_axes);
     }
+  else if (linear->side == POD_TP_NONE)
+    {
+      s.x = pod_sharding ("TI", emitter->token_axes, 0);
+      s.w = pod_sharding ("IO", emitter->fsdp_axes, 0);
+      s.y = pod_sharding ("TO", emitter->token_axes, 0);
+      s.grad = pod_sharding ("IO", emitter->fsdp_axes | emitter->grad_axes, 0);
+    }
   else
     {
       s.x = pod_sharding ("TI", emitter->data_axes, emitter->tp_axes);
@@ -30,6 +38,13 @@ shardings_of (const PodEmitter *emitter, const PodLinear *linear)
       s.grad = pod_sharding ("IO", emitter->tp_axes, emitter->fsdp_axes | emitter->grad_axes);
     }
   return s;
+}
+
+/* Tokens that one rank multiplies with a weight. */
+static double
+tokens_of (const PodEmitter *emitter, const PodLinear *linear)
+{
+  return linear->side == POD_TP_NONE ? emitter->residual_tokens : emitter->tokens;
 }
 
 static PodShardedMatmul
@@ -180,6 +195,7 @@ cast (PodPass *pass, const PodLinear *linear, const char *what, double elements)
 typedef struct
 {
   const char *name;
+  double tokens;
   uint64_t n;
   uint64_t k;
   PodDtype dtype;
@@ -232,7 +248,7 @@ multiply (PodPass *pass, Product *product)
       if (product->gather == POD_NO_OP)
         product->gather = gathers ? pass->gathered : POD_NO_OP;
       pass->value = source;
-      op = matmul (pass, product->name, emitter->tokens / pieces, product->n, product->k, product->dtype, emitter->element_bytes);
+      op = matmul (pass, product->name, product->tokens / pieces, product->n, product->k, product->dtype, emitter->element_bytes);
       pod_builder_depend (&emitter->builder, op, arrived);
       if (product->comm.gather_rhs & emitter->fsdp_axes)
         pod_builder_depend (&emitter->builder, op, pass->weights);
@@ -252,7 +268,7 @@ pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
 {
   PodEmitter *emitter = pass->emitter;
   Shardings s = shardings_of (emitter, linear);
-  Product product = { .name = linear->name, .n = linear->out, .k = linear->in, .dtype = dtype_of (pass), .comm = derive (&s.x, &s.w, &s.y), .is_reduced = is_reduced };
+  Product product = { .name = linear->name, .tokens = tokens_of (emitter, linear), .n = linear->out, .k = linear->in, .dtype = dtype_of (pass), .comm = derive (&s.x, &s.w, &s.y), .is_reduced = is_reduced };
   uint32_t op;
 
   if (linear->side == POD_TP_ROW)
@@ -266,7 +282,7 @@ pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
 static double
 kept_grad_bytes (const PodEmitter *emitter, const PodLinear *linear)
 {
-  return emitter->tokens * (double) linear->out * emitter->element_bytes;
+  return tokens_of (emitter, linear) * (double) linear->out * emitter->element_bytes;
 }
 
 /* dW = X^T . dY; @dy waits are on @after (the op before it) and @gathered (dY whole over tp). */
@@ -277,7 +293,7 @@ weight_gradient (PodPass *pass, const PodLinear *linear, const PodShardedMatmul 
   const double grad_bytes = pod_dtype_bytes (emitter->keeps_grads_whole ? emitter->job->grad_dtype : pod_job_activation_dtype (emitter->job));
   g_autofree char *name = g_strdup_printf ("%s dW", linear->name);
 
-  *out = matmul (pass, name, (double) linear->in, linear->out, (uint64_t) emitter->tokens, dtype_of (pass), emitter->accumulates ? 2 * grad_bytes : grad_bytes);
+  *out = matmul (pass, name, (double) linear->in, linear->out, (uint64_t) tokens_of (emitter, linear), dtype_of (pass), emitter->accumulates ? 2 * grad_bytes : grad_bytes);
   pod_builder_depend (&emitter->builder, *out, saved);
   pod_builder_depend (&emitter->builder, *out, gathered);
   if (comm->gather_lhs & emitter->tp_axes)
@@ -306,14 +322,14 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   PodSharding xt = pod_sharding_transpose (&s.x);
   PodShardedMatmul weight = derive (&xt, &s.y, &s.grad); /* dW = X^T . dY */
   g_autofree char *dx_name = g_strdup_printf ("%s dX", linear->name);
-  Product product = { .name = dx_name, .n = linear->in, .k = linear->out, .dtype = dtype_of (pass), .comm = derive (&s.y, &wt, &s.x), .is_reduced = is_reduced, .gather = POD_NO_OP }; /* dX = dY . W^T */
+  Product product = { .name = dx_name, .tokens = tokens_of (emitter, linear), .n = linear->in, .k = linear->out, .dtype = dtype_of (pass), .comm = derive (&s.y, &wt, &s.x), .is_reduced = is_reduced, .gather = POD_NO_OP }; /* dX = dY . W^T */
   uint32_t saved = POD_NO_OP;
   uint32_t value;
   uint32_t last;
 
   pass->grad_scatter |= weight.reduce_scatter & ~emitter->tp_axes;
   pass->grad_all_reduce |= weight.all_reduce & ~emitter->tp_axes;
-  pass->kept_input_bytes += pass->part == POD_PART_BOTH ? 0 : (linear->side == POD_TP_COLUMN ? emitter->residual_tokens : emitter->tokens) * (double) linear->in * emitter->element_bytes;
+  pass->kept_input_bytes += pass->part == POD_PART_BOTH ? 0 : (linear->side == POD_TP_ROW ? emitter->tokens : emitter->residual_tokens) * (double) linear->in * emitter->element_bytes;
   if (weight.gather_lhs & emitter->tp_axes && pass->part != POD_PART_INPUT)
     saved = gather_saved (pass, linear);
   if (pass->part == POD_PART_WEIGHT)

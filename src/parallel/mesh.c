@@ -198,6 +198,49 @@ pod_mesh_communicator (const PodMesh *mesh, unsigned mask, PodAxis axis, const c
   return comm;
 }
 
+/* The factors of the first @block of an axis's ranks; none where they are no box. */
+static void
+block_factors (const PodAxisPlacement *placement, uint32_t block, PodCommunicator *comm)
+{
+  for (unsigned f = 0; f < placement->n_factors && block > 1; f++)
+    {
+      PodGroupFactor factor = placement->factors[f];
+      const uint32_t size = MIN (factor.size, block);
+
+      if (factor.size % size != 0 || block % size != 0)
+        break;
+      factor.size = size;
+      comm->factors[comm->n_factors++] = factor;
+      block /= size;
+    }
+  if (block > 1)
+    comm->n_factors = 0;
+}
+
+PodCommunicator *
+pod_mesh_blocks (const PodMesh *mesh, PodAxis axis, uint32_t block, const char *name)
+{
+  PodCommunicator *comm = communicator_new (mesh, name, axis, mesh->n_ranks / block, block);
+  uint32_t n_groups = 0;
+
+  for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
+    {
+      if (pod_mesh_coordinate (mesh, rank, axis) % block != 0)
+        continue;
+      for (uint32_t i = 0; i < block; i++)
+        {
+          const uint32_t member = rank + i * mesh->stride[axis];
+
+          comm->members[(size_t) n_groups * block + i] = member;
+          comm->devices[(size_t) n_groups * block + i] = mesh->device_of_rank[member];
+          comm->group_of_rank[member] = n_groups;
+        }
+      n_groups++;
+    }
+  block_factors (&mesh->placement[axis], block, comm);
+  return comm;
+}
+
 PodCommunicator *
 pod_mesh_expert_communicator (const PodMesh *mesh, PodExpertAxis expert_axis, PodAxis axis, const char *name)
 {

@@ -72,6 +72,8 @@ PodCommunicator *pod_mesh_expert_communicator (const PodMesh *mesh, PodExpertAxi
 /* Cuts each group of @whole by node: into the members of one node, and into those at the same place of all its nodes. Returns
  * false when its nodes do not have as many members each. O(ranks). */
 bool pod_mesh_split_by_node (const PodMesh *mesh, const PodCommunicator *whole, PodCommunicator **out_inside, PodCommunicator **out_across);
+/* Blocks of @block ranks that follow one another on @axis, whose degree is a multiple of it. Returns: (transfer full). O(ranks). */
+PodCommunicator *pod_mesh_blocks (const PodMesh *mesh, PodAxis axis, uint32_t block, const char *name);
 /* Pairs (rank of stage @from, its peer of stage @to). Returns: (transfer full). O(ranks). */
 PodCommunicator *pod_mesh_edge (const PodMesh *mesh, uint32_t from_stage, uint32_t to_stage);
 void pod_communicator_free (PodCommunicator *communicator);

@@ -8,6 +8,7 @@
 const char *const pod_stream_names[POD_N_STREAMS] = {
   [POD_STREAM_COMPUTE] = "compute",
   [POD_STREAM_TP] = "tp",
+  [POD_STREAM_CP] = "cp",
   [POD_STREAM_GATHER] = "fsdp gather",
   [POD_STREAM_REDUCE] = "gradients",
   [POD_STREAM_EP] = "ep",

@@ -10,6 +10,7 @@ typedef enum
 {
   POD_STREAM_COMPUTE,
   POD_STREAM_TP,       /* tensor-parallel collectives */
+  POD_STREAM_CP,       /* keys and values between context ranks */
   POD_STREAM_GATHER,   /* FSDP weight gathers */
   POD_STREAM_REDUCE,   /* gradient reduce-scatters and all-reduces, parameter gathers of ZeRO-1/2 */
   POD_STREAM_EP,       /* tokens to experts and back */

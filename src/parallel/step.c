@@ -20,7 +20,7 @@ typedef struct
   uint32_t rank;
   uint32_t n_chunks;
   PodChunk *chunks;
-  uint32_t tied_comm; /* pair of first and last stage that share a tied table */
+  uint32_t tied_comm; /* pair of first and last stage that both hold the embedding's table: tied, or for mtp */
 } Stage;
 
 uint64_t
@@ -51,6 +51,22 @@ pod_job_activation_dtype (const PodJob *job)
   return job->is_quantised ? POD_DTYPE_BF16 : job->dtype;
 }
 
+/* K and V of one token over all layers on one rank of tp, as attention multiplies them. */
+static double
+kv_bytes_per_token (const PodJob *job)
+{
+  const PodModel *model = job->model;
+  double elements = 0;
+
+  for (uint64_t i = 0; i < model->n_layers; i++)
+    {
+      const PodLayerKind *kind = &model->kinds[model->layer_kind[i]];
+
+      elements += (double) MAX (kind->kv_heads / job->layout.degree[POD_AXIS_TP], 1) * (double) (kind->head_dim + kind->v_head_dim);
+    }
+  return elements * pod_dtype_bytes (pod_job_activation_dtype (job));
+}
+
 void
 pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *out)
 {
@@ -58,7 +74,7 @@ pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *out)
   const uint32_t *degree = job->layout.degree;
   const double experts_over = (double) job->layout.ep * job->layout.etp;
   PodParams params;
-  double tokens = (double) job->batch.global_batch * (double) job->batch.seq_len / (degree[POD_AXIS_DP] * (double) degree[POD_AXIS_FSDP]);
+  double tokens = (double) job->batch.global_batch * (double) job->batch.seq_len / (degree[POD_AXIS_DP] * (double) degree[POD_AXIS_FSDP] * degree[POD_AXIS_CP]);
   double activations = tokens * (double) model->hidden * pod_dtype_bytes (pod_job_activation_dtype (job));
   double weights;
 
@@ -73,6 +89,8 @@ pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *out)
     out->axis_bytes[POD_AXIS_DP] = 2 * weights / degree[POD_AXIS_FSDP] * pod_dtype_bytes (job->reduce_dtype);
   if (job->layout.ep > 1)
     out->ep_bytes = pod_moe_step_bytes (job);
+  if (degree[POD_AXIS_CP] > 1) /* K and V forward, again with their gradients backward */
+    out->axis_bytes[POD_AXIS_CP] = 3 * kv_bytes_per_token (job) * tokens * (double) (degree[POD_AXIS_CP] - 1) / degree[POD_AXIS_PP];
   if (degree[POD_AXIS_PP] > 1)
     out->axis_bytes[POD_AXIS_PP] = 2 * activations / (job->layout.is_sequence_parallel ? degree[POD_AXIS_TP] : 1);
 }
@@ -83,6 +101,27 @@ add_axis (PodEmitter *emitter, const PodMesh *mesh, PodAxis axis)
   if (mesh->layout.degree[axis] == 1)
     return POD_NO_COMM;
   return pod_builder_add_communicator (&emitter->builder, pod_mesh_communicator (mesh, POD_MASK (axis), axis, pod_axis_name (axis)));
+}
+
+/* Ranks that differ in any of @axes: the time is @axis's, or that of the one axis there is. */
+static uint32_t
+add_axes (PodEmitter *emitter, const PodMesh *mesh, unsigned axes, PodAxis axis)
+{
+  GString *name;
+  uint32_t comm;
+
+  if (axes == 0)
+    return POD_NO_COMM;
+  name = g_string_new (NULL);
+  for (unsigned a = 0; a < POD_N_AXES; a++)
+    if (axes & POD_MASK (a))
+      g_string_append_printf (name, "%s%s", name->len > 0 ? " x " : "", pod_axis_name (a));
+  for (unsigned a = 0; a < POD_N_AXES && !(axes & POD_MASK (axis)); a++)
+    if (axes & POD_MASK (a))
+      axis = a;
+  comm = pod_builder_add_communicator (&emitter->builder, pod_mesh_communicator (mesh, axes, axis, name->str));
+  g_string_free (name, TRUE);
+  return comm;
 }
 
 static unsigned
@@ -101,17 +140,17 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   pod_builder_init (builder, program);
   builder->dtypes = (PodWireDtypes){ pod_job_activation_dtype (job), job->param_dtype, job->reduce_dtype };
   emitter->tp_comm = add_axis (emitter, mesh, POD_AXIS_TP);
-  emitter->fsdp_comm = add_axis (emitter, mesh, POD_AXIS_FSDP);
-  emitter->dp_comm = add_axis (emitter, mesh, POD_AXIS_DP);
+  emitter->fsdp_comm = add_axes (emitter, mesh, pod_layout_shard_axes (layout), POD_AXIS_FSDP);
+  emitter->dp_comm = add_axes (emitter, mesh, pod_layout_replica_axes (layout), POD_AXIS_DP);
   emitter->norm_comm = job->clips_gradients && !program->steps_overlap && layout->degree[POD_AXIS_PP] > 1
                            ? pod_builder_add_communicator (builder, pod_mesh_communicator (mesh, POD_MASK (POD_AXIS_PP), POD_AXIS_PP, "pp"))
                            : POD_NO_COMM;
   emitter->tp_axes = mask_of (layout, POD_AXIS_TP);
-  emitter->fsdp_axes = mask_of (layout, POD_AXIS_FSDP);
-  emitter->data_axes = emitter->fsdp_axes | mask_of (layout, POD_AXIS_DP);
+  emitter->fsdp_axes = pod_layout_shard_axes (layout);
+  emitter->data_axes = emitter->fsdp_axes | pod_layout_replica_axes (layout);
   emitter->token_axes = emitter->data_axes | (layout->is_sequence_parallel ? emitter->tp_axes : 0);
-  emitter->grad_axes = layout->zero_stage >= 1 ? mask_of (layout, POD_AXIS_DP) : 0;
-  emitter->tokens = (double) job->batch.micro_batch * (double) job->batch.seq_len;
+  emitter->grad_axes = layout->zero_stage >= 1 ? pod_layout_replica_axes (layout) : 0;
+  emitter->tokens = (double) job->batch.micro_batch * (double) job->batch.seq_len / layout->degree[POD_AXIS_CP];
   emitter->residual_tokens = emitter->tokens / (layout->is_sequence_parallel ? layout->degree[POD_AXIS_TP] : 1);
   emitter->keeps_grads_whole = layout->degree[POD_AXIS_FSDP] == 1 && layout->zero_stage < 2;
   emitter->accumulates = emitter->keeps_grads_whole && pod_job_n_microbatches (job) > 1;
@@ -128,6 +167,7 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->label_kept_grads = pod_builder_label (builder, "gradients kept for weights", POD_USE_ACTIVATIONS);
   emitter->label_unsharded_grads = pod_builder_label (builder, "gradients before reduction", POD_USE_GRADS);
   emitter->label_routed = pod_builder_label (builder, "tokens on their way to experts and back", POD_USE_WORKSPACE);
+  pod_attention_init (emitter, mesh);
   return pod_moe_init (emitter, mesh, error);
 }
 
@@ -149,8 +189,8 @@ set_static_bytes (const Stage *stage, PodProgramClass *class)
 {
   const PodEmitter *emitter = stage->emitter;
   const PodLayout *layout = &emitter->job->layout;
-  const double fsdp = layout->degree[POD_AXIS_FSDP];
-  const double dp = layout->degree[POD_AXIS_DP];
+  const double fsdp = pod_layout_n_shards (layout);
+  const double dp = pod_layout_n_replicas (layout);
   PodBytesPerParam bytes;
   double params = 0;
   double state = 0;
@@ -163,7 +203,8 @@ set_static_bytes (const Stage *stage, PodProgramClass *class)
         const PodUnitPlan *unit = unit_at (&stage->chunks[c], i);
 
         params += unit->padded_params;
-        state += unit->padded_params * (pod_job_state_bytes (emitter->job, unit->kind == POD_UNIT_LAYER) + (emitter->job->has_master ? 4 : 0));
+        state += (unit->padded_params - unit->copied_table) * (pod_job_state_bytes (emitter->job, unit->shape != NULL) + (emitter->job->has_master ? 4 : 0));
+        state += unit->copied_table * (pod_job_state_bytes (emitter->job, false) + (emitter->job->has_master ? 4 : 0));
         experts += unit->expert_params / emitter->experts.fsdp;
       }
   class->static_bytes[emitter->label_params] = (params / fsdp + experts) * bytes.params;
@@ -192,9 +233,10 @@ optimizer_block (Stage *stage)
   PodBuilder *builder = &emitter->builder;
   const PodJob *job = emitter->job;
   const PodLayout *layout = &job->layout;
-  const double fsdp = layout->degree[POD_AXIS_FSDP];
-  const double dp = layout->zero_stage >= 1 ? layout->degree[POD_AXIS_DP] : 1;
+  const double fsdp = pod_layout_n_shards (layout);
+  const double dp = layout->zero_stage >= 1 ? pod_layout_n_replicas (layout) : 1;
   g_autofree char *name = g_strdup_printf ("stage %u optimizer", stage->rank);
+  g_autoptr (GArray) units = g_array_new (FALSE, FALSE, sizeof (PodUnitPlan)); /* of all chunks */
   double params = 0;
   double matrices = 0;
   double experts = 0;        /* after their own fsdp */
@@ -202,15 +244,17 @@ optimizer_block (Stage *stage)
   double replicated = 0;
   double grad_bytes = pod_dtype_bytes (job->reduce_dtype);
   uint32_t op;
+  uint32_t copies;
   uint32_t update;
 
   for (uint32_t c = 0; c < stage->n_chunks; c++)
     for (guint i = 0; i < stage->chunks[c].units->len; i++)
       {
         params += local_params (unit_at (&stage->chunks[c], i));
-        matrices += unit_at (&stage->chunks[c], i)->kind == POD_UNIT_LAYER ? unit_at (&stage->chunks[c], i)->sharded_params : 0;
         experts += unit_at (&stage->chunks[c], i)->expert_params / emitter->experts.fsdp;
+        matrices += unit_at (&stage->chunks[c], i)->shape != NULL ? unit_at (&stage->chunks[c], i)->sharded_params - unit_at (&stage->chunks[c], i)->copied_table : 0;
         replicated += unit_at (&stage->chunks[c], i)->replicated_params;
+        g_array_append_val (units, *unit_at (&stage->chunks[c], i));
       }
   pod_builder_open (builder, name);
   op = POD_NO_OP;
@@ -220,6 +264,9 @@ optimizer_block (Stage *stage)
                                    (uint64_t) (replicated * grad_bytes / fsdp));
       pod_builder_depend_before (builder, op, POD_STREAM_COMPUTE, 0);
     }
+  copies = pod_attention_reduce_copies (emitter, units, grad_bytes / fsdp);
+  if (copies != POD_NO_OP) /* on tp's stream: behind the norms' */
+    op = copies;
   if (stage->tied_comm != POD_NO_COMM)
     {
       uint32_t tied = pod_builder_collective (builder, POD_PHASE_OPTIMIZER, -1, "tied embedding gradients all-reduce", POD_STREAM_REDUCE, stage->tied_comm, POD_ALL_REDUCE,
@@ -397,7 +444,7 @@ connect_stages (Stage *stages, const PodMesh *mesh)
             chunk->has_near_output = next->has_near_input = rank == next_rank;
           }
       }
-  if (p > 1 && emitter->job->model->is_tied && emitter->job->model->vocab > 0 && !emitter->shares_table)
+  if (p > 1 && (emitter->job->model->is_tied || emitter->job->model->n_mtp > 0) && emitter->job->model->vocab > 0 && !emitter->shares_table)
     stages[0].tied_comm = stages[p - 1].tied_comm = pod_builder_add_communicator (&emitter->builder, pod_mesh_edge (mesh, 0, p - 1));
 }
 
@@ -409,9 +456,9 @@ pod_job_program (const PodJob *job, const PodMesh *mesh, GError **error)
   PodEmitter emitter;
   Stage *stages;
 
-  if (job->model->attention == POD_ATTENTION_MLA)
+  if (job->model->index_heads > 0)
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "%s uses multi-head latent attention, whose training step is not modelled", job->model->name);
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "%s picks its keys with an indexer, whose training step is not modelled", job->model->name);
       return NULL;
     }
   program->steps_overlap = pod_schedule_steps_overlap (job->schedule);

@@ -12,17 +12,19 @@ typedef enum
   POD_UNIT_EMBEDDING,
   POD_UNIT_LAYER,
   POD_UNIT_HEAD,
+  POD_UNIT_MTP, /* multi-token prediction: a layer between a projection and the shared head */
 } PodUnitKind;
 
 typedef struct
 {
   PodUnitKind kind;
-  int32_t layer;              /* -1 */
-  const PodLayerKind *shape;  /* layers */
+  int32_t layer;              /* -1; of mtp from the model's layers on */
+  const PodLayerKind *shape;  /* layers, mtp */
   double sharded_params;      /* on this rank after tp, before fsdp */
   double replicated_params;   /* norms: the same on every tp rank */
   double gathered_params;     /* what its matmuls need whole over fsdp, with padding (a tied head needs the embedding's table) */
   double padded_params;       /* its own parameters with the rows that fsdp adds to shard them evenly */
+  double copied_table;        /* of those, a copy of the embedding's table, which optimizers of matrices leave alone */
   double expert_params;       /* of its experts: their copies are sharded and reduced apart */
   uint32_t saved_label;
   double saved_bytes;         /* activations kept from forward to backward, per microbatch */
@@ -49,14 +51,15 @@ typedef struct
   PodBuilder builder;
   uint32_t tp_comm;    /* POD_NO_COMM when the axis has degree 1 */
   uint32_t fsdp_comm;
-  uint32_t dp_comm;
+  uint32_t dp_comm;    /* copies of the weights: dp, and cp where fsdp does not shard over it */
+  uint32_t cp_comm;
   uint32_t norm_comm;  /* stages, where clipping adds up the gradients' norm */
   PodExperts experts;
-  unsigned data_axes;  /* mask that shards the batch */
+  unsigned data_axes;  /* mask that shards tokens everywhere: dp, fsdp, cp */
   unsigned token_axes; /* mask that shards tokens of the residual stream */
-  unsigned fsdp_axes;
+  unsigned fsdp_axes;  /* mask that shards weights under ZeRO-3: fsdp and cp */
   unsigned tp_axes;
-  unsigned grad_axes;  /* mask that shards gradients beyond fsdp: dp with ZeRO-1/2 */
+  unsigned grad_axes;  /* mask that shards gradients beyond fsdp: that of dp_comm with ZeRO-1/2 */
   double tokens;       /* of a microbatch on this rank, whole over tp */
   double residual_tokens; /* after sequence parallelism */
   double element_bytes;   /* of activations */
@@ -64,7 +67,7 @@ typedef struct
   bool keeps_grads_whole; /* a rank has the gradients of all its weights, in the dtype in which they are kept */
   bool accumulates;    /* and adds those of each microbatch to them */
   bool shares_table;   /* first and last part are on one rank: a tied table is there once */
-  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads, label_routed;
+  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads, label_routed, label_context;
 } PodEmitter;
 
 #define POD_NO_COMM UINT32_MAX
@@ -100,6 +103,7 @@ typedef enum
 {
   POD_TP_COLUMN, /* out is sharded: the input must be whole */
   POD_TP_ROW,    /* in is sharded: the output is a partial sum */
+  POD_TP_NONE,   /* whole on every tp rank, which works on the residual stream's tokens that it has */
 } PodTpSide;
 
 typedef struct
@@ -117,6 +121,28 @@ void pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, 
 
 /* What part @part of the model is made of, in model order. Returns: (transfer full) (element-type PodUnitPlan) */
 GArray *pod_part_units (const PodEmitter *emitter, uint32_t part);
+
+/* Parameters of a [rows, columns] weight once its rows are padded to shard evenly over fsdp. */
+double pod_pad_rows (const PodEmitter *emitter, double rows, double columns);
+
+/* Attention of a layer (attention-pass.c). */
+typedef struct
+{
+  double weights;        /* of matrices that tp shards, on this rank */
+  double global_weights; /* the same of the whole model */
+  double replicated;     /* parameters that every tensor rank has */
+  double padded;         /* of both, with the rows that fsdp adds */
+  double saved_bytes;    /* kept from forward to backward, its input left out */
+} PodAttentionPlan;
+
+void pod_attention_plan (const PodEmitter *emitter, const PodLayerKind *shape, PodAttentionPlan *out);
+/* Communicators and buffers of attention, once per program. */
+void pod_attention_init (PodEmitter *emitter, const PodMesh *mesh);
+/* From the norm's output to the residual's addend. is_reduced: false where the FFN beside it is added before the sum over tp. */
+void pod_attention_forward (PodPass *pass, bool is_reduced);
+void pod_attention_backward (PodPass *pass);
+/* The gradients of KV heads that several tensor ranks hold are summed over them. Returns: the last op, POD_NO_OP none */
+uint32_t pod_attention_reduce_copies (PodEmitter *emitter, const GArray *units, double bytes_per_param);
 
 /* One linear layer (linear.c). is_reduced: whether partial sums are reduced here (false: the caller adds another first). */
 void pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced);

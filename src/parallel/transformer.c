@@ -10,10 +10,6 @@
 typedef struct
 {
   double tp;
-  uint64_t heads;       /* local */
-  uint64_t kv_heads;    /* local, at least 1: replicated when tp is larger */
-  uint64_t qkv_width;
-  uint64_t attention_width;
   uint64_t ffn;         /* local */
   uint64_t ffn_matrices_in;
 } LayerSizes;
@@ -25,13 +21,6 @@ layer_sizes (const PodEmitter *emitter, const PodLayerKind *shape)
   const uint64_t tp = emitter->job->layout.degree[POD_AXIS_TP];
   LayerSizes sizes = { .tp = (double) tp, .ffn = pod_layout_dense_ffn (model, shape) / tp, .ffn_matrices_in = model->is_ffn_gated ? 2 : 1 };
 
-  if (model->attention != POD_ATTENTION_NONE)
-    {
-      sizes.heads = shape->heads / tp;
-      sizes.kv_heads = MAX (shape->kv_heads / tp, 1);
-      sizes.qkv_width = (sizes.heads + sizes.kv_heads) * shape->head_dim + sizes.kv_heads * shape->v_head_dim;
-      sizes.attention_width = sizes.heads * shape->v_head_dim;
-    }
   return sizes;
 }
 
@@ -41,27 +30,23 @@ norm_params (const PodModel *model)
   return model->norm == POD_NORM_NONE ? 0 : (double) model->hidden * (model->norm == POD_NORM_LAYER ? 2 : 1);
 }
 
-/* Parameters of a [rows, columns] weight once its rows are padded to shard evenly over fsdp. */
-static double
-pad_rows (const PodEmitter *emitter, double rows, double columns)
+double
+pod_pad_rows (const PodEmitter *emitter, double rows, double columns)
 {
-  const double fsdp = emitter->job->layout.degree[POD_AXIS_FSDP];
+  const double fsdp = pod_layout_n_shards (&emitter->job->layout);
 
   return emitter->job->is_fsdp_padded ? ceil (rows / fsdp) * fsdp * columns : rows * columns;
 }
 
-/* The matrices of a layer on this rank, as fsdp pads them. */
+/* The matrices of a layer's FFN on this rank, as fsdp pads them. */
 static double
-padded_matrices (const PodEmitter *emitter, const PodLayerKind *shape, const LayerSizes *sizes)
+padded_ffn (const PodEmitter *emitter, const LayerSizes *sizes)
 {
   const double hidden = (double) emitter->job->model->hidden;
-  const double outputs[] = { (double) (sizes->heads * shape->head_dim), (double) (sizes->kv_heads * shape->head_dim), (double) (sizes->kv_heads * shape->v_head_dim),
-                             (double) sizes->ffn, sizes->ffn_matrices_in > 1 ? (double) sizes->ffn : 0 };
-  double sum = pad_rows (emitter, hidden, (double) (sizes->attention_width + sizes->ffn)); /* attention out, ffn out */
+  const double ffn = (double) sizes->ffn;
+  const double in = emitter->shards_outputs ? pod_pad_rows (emitter, ffn, hidden) : pod_pad_rows (emitter, hidden, ffn);
 
-  for (unsigned i = 0; i < G_N_ELEMENTS (outputs); i++)
-    sum += emitter->shards_outputs ? pad_rows (emitter, outputs[i], hidden) : pad_rows (emitter, hidden, outputs[i]);
-  return sum;
+  return (double) sizes->ffn_matrices_in * in + pod_pad_rows (emitter, hidden, ffn);
 }
 
 static void
@@ -69,23 +54,22 @@ plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
 {
   const PodJob *job = emitter->job;
   const PodModel *model = job->model;
-  const unsigned kind = model->layer_kind[plan->layer];
+  const unsigned kind = model->layer_kind[MIN ((uint64_t) plan->layer, model->n_layers - 1)];
   const double hidden = (double) model->hidden;
+  const unsigned n_norms = model->norm == POD_NORM_NONE ? 0 : model->norms_per_layer;
+  PodAttentionPlan attention;
   LayerSizes sizes;
   double weights;
   double global_weights;
-  double norms;
-  unsigned n_norms = model->norm == POD_NORM_NONE ? 0 : model->norms_per_layer;
+  double whole; /* on every tensor rank, experts' router left out */
 
   plan->shape = &model->kinds[kind];
   sizes = layer_sizes (emitter, plan->shape);
-  weights = hidden * (double) (sizes.qkv_width + sizes.attention_width + sizes.ffn * (sizes.ffn_matrices_in + 1));
-  global_weights = hidden * (double) pod_layout_dense_ffn (model, plan->shape) * (double) (sizes.ffn_matrices_in + 1);
-  if (model->attention != POD_ATTENTION_NONE)
-    global_weights += hidden * (double) (plan->shape->heads * (plan->shape->head_dim + plan->shape->v_head_dim)
-                                         + plan->shape->kv_heads * (plan->shape->head_dim + plan->shape->v_head_dim));
-  norms = n_norms * norm_params (model);
-  plan->replicated_params = norms;
+  pod_attention_plan (emitter, plan->shape, &attention);
+  weights = attention.weights + hidden * (double) (sizes.ffn * (sizes.ffn_matrices_in + 1));
+  global_weights = attention.global_weights + hidden * (double) pod_layout_dense_ffn (model, plan->shape) * (double) (sizes.ffn_matrices_in + 1);
+  whole = n_norms * norm_params (model) + attention.replicated;
+  plan->replicated_params = whole;
   if (plan->shape->is_moe)
     {
       PodMoeParams moe;
@@ -96,21 +80,42 @@ plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
       global_weights += pod_moe_model_params (model);
     }
   /* biases and the like: what the exact count has beyond matrices and norms */
-  plan->sharded_params = weights + MAX (0, (double) pod_model_layer_params (model, kind, NULL) - global_weights - norms) / sizes.tp;
-  plan->padded_params = padded_matrices (emitter, plan->shape, &sizes) + plan->sharded_params - weights + plan->replicated_params;
+  plan->sharded_params = weights + MAX (0, (double) pod_model_layer_params (model, kind, NULL) - global_weights - whole) / sizes.tp;
+  plan->padded_params = attention.padded + padded_ffn (emitter, &sizes) + plan->sharded_params - weights + plan->replicated_params - attention.replicated;
   plan->input_bytes = emitter->residual_tokens * hidden * emitter->element_bytes;
 
-  /* Kept for backward (arXiv 2205.05198 without its dropout masks, flash attention instead of scores): the residual before
-   * each norm, each norm's output, q k v, the attention output with its log-sum-exp (4 bytes a head), FFN inputs and product. */
-  plan->saved_bytes = plan->input_bytes * MAX (1, 2 * n_norms)
-                      + emitter->tokens * emitter->element_bytes * (double) (sizes.qkv_width + sizes.attention_width + sizes.ffn * (sizes.ffn_matrices_in + 1))
-                      + emitter->tokens * 4 * (double) sizes.heads;
-  if (job->recompute == POD_RECOMPUTE_SELECTIVE)
-    plan->saved_bytes -= emitter->tokens * (emitter->element_bytes * (double) sizes.attention_width + 4 * (double) sizes.heads);
+  /* Kept for backward (arXiv 2205.05198): the residual before each norm, each norm's output, what attention keeps, FFN inputs and
+   * product, and a byte a value where attention's and the FFN's outputs are dropped out. */
+  plan->saved_bytes = plan->input_bytes * MAX (1, 2 * n_norms) + attention.saved_bytes
+                      + emitter->tokens * emitter->element_bytes * (double) (sizes.ffn * (sizes.ffn_matrices_in + 1))
+                      + (job->has_dropout ? 2 * emitter->residual_tokens * hidden : 0);
   if (plan->shape->is_moe)
     plan->saved_bytes += pod_moe_saved_bytes (emitter);
   if (!model->is_ffn_gated && n_norms == 0) /* the book's block: no activation function between its matrices */
     plan->saved_bytes -= emitter->tokens * emitter->element_bytes * (double) sizes.ffn;
+}
+
+/* What a multi-token prediction module has around its layer (pod_model_mtp_params), and keeps: both inputs of its norms and their
+ * outputs, and as the head does the final norm's. It looks tokens up and makes logits with tables that are elsewhere, but for the
+ * embedding's, of which the last of several stages has a copy. */
+static void
+plan_mtp (const PodEmitter *emitter, double table, double padded_table, PodUnitPlan *plan)
+{
+  const PodJob *job = emitter->job;
+  const PodModel *model = job->model;
+  const double hidden = (double) model->hidden;
+  const double tp = job->layout.degree[POD_AXIS_TP];
+  const double norms = (double) pod_model_mtp_params (model) - 2 * hidden * hidden;
+  const bool has_copy = !emitter->shares_table && !model->is_tied && (uint64_t) plan->layer == model->n_layers;
+
+  plan_layer (emitter, plan);
+  plan->replicated_params += norms;
+  plan->sharded_params += 2 * hidden * hidden / tp + (has_copy ? table : 0);
+  plan->padded_params += norms + (emitter->shards_outputs ? pod_pad_rows (emitter, hidden / tp, 2 * hidden) : pod_pad_rows (emitter, 2 * hidden, hidden / tp))
+                         + (has_copy ? padded_table : 0);
+  plan->copied_table = has_copy ? padded_table : 0;
+  plan->gathered_params = plan->padded_params + (has_copy || model->is_tied ? 1 : 2) * padded_table;
+  plan->saved_bytes += 6 * plan->input_bytes;
 }
 
 void
@@ -122,9 +127,9 @@ pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, PodUn
   const double table = (double) pod_job_padded_vocab (job) * (double) model->hidden / tp;
 
   const double hidden = (double) model->hidden;
-  const double padded_table = emitter->shards_outputs ? pad_rows (emitter, table / MAX (hidden, 1), hidden) : pad_rows (emitter, hidden, table / MAX (hidden, 1));
+  const double padded_table = emitter->shards_outputs ? pod_pad_rows (emitter, table / MAX (hidden, 1), hidden) : pod_pad_rows (emitter, hidden, table / MAX (hidden, 1));
 
-  *out = (PodUnitPlan){ .kind = kind, .layer = kind == POD_UNIT_LAYER ? layer : -1, .saved_label = emitter->label_saved };
+  *out = (PodUnitPlan){ .kind = kind, .layer = kind == POD_UNIT_LAYER || kind == POD_UNIT_MTP ? layer : -1, .saved_label = emitter->label_saved };
   switch (kind)
     {
     case POD_UNIT_EMBEDDING:
@@ -143,6 +148,9 @@ pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, PodUn
       out->input_bytes = emitter->residual_tokens * (double) model->hidden * emitter->element_bytes;
       out->saved_bytes = 2 * out->input_bytes; /* the final norm's input and output */
       break;
+    case POD_UNIT_MTP:
+      plan_mtp (emitter, table, padded_table, out);
+      return;
     }
   if (kind != POD_UNIT_LAYER)
     out->padded_params = (out->sharded_params > 0 ? padded_table : 0) + out->replicated_params;
@@ -174,11 +182,16 @@ pod_part_units (const PodEmitter *emitter, uint32_t part)
     {
       pod_unit_plan (emitter, POD_UNIT_HEAD, -1, &unit);
       g_array_append_val (units, unit);
+      for (uint64_t i = 0; i < job->model->n_mtp; i++)
+        {
+          pod_unit_plan (emitter, POD_UNIT_MTP, (int32_t) (job->model->n_layers + i), &unit);
+          g_array_append_val (units, unit);
+        }
     }
   return units;
 }
 
-/* Norm, with the residual addition before it fused in. */
+/* Norm, with the residual addition before it fused in, and the dropout of what is added: a mask of a byte a value. */
 static void
 norm_forward (PodPass *pass, const char *name)
 {
@@ -186,7 +199,7 @@ norm_forward (PodPass *pass, const char *name)
   double bytes = elements * pass->emitter->element_bytes;
 
   if (pass->emitter->job->model->norm != POD_NORM_NONE)
-    pod_pass_vector (pass, name, 6 * elements, 2 * bytes, 2 * bytes);
+    pod_pass_vector (pass, name, 6 * elements, 2 * bytes, 2 * bytes + (pass->emitter->job->has_dropout ? elements : 0));
 }
 
 static void
@@ -196,47 +209,7 @@ norm_backward (PodPass *pass, const char *name)
   double bytes = elements * pass->emitter->element_bytes;
 
   if (pass->emitter->job->model->norm != POD_NORM_NONE)
-    pod_pass_vector (pass, name, 12 * elements, 3 * bytes, bytes);
-}
-
-static PodKernel
-attention_kernel (const PodPass *pass, const LayerSizes *sizes, bool is_backward)
-{
-  const PodJob *job = pass->emitter->job;
-  const PodLayerKind *shape = pass->unit->shape;
-  double span = job->is_causal ? pod_model_mean_span (shape, job->batch.seq_len) : (double) job->batch.seq_len;
-
-  return pod_kernel_attention (is_backward, job->batch.micro_batch, job->batch.seq_len, job->batch.seq_len, span, sizes->heads, sizes->kv_heads,
-                               shape->head_dim, shape->v_head_dim, job->is_causal, job->is_quantised || job->dtype == POD_DTYPE_FP8 ? POD_DTYPE_BF16 : job->dtype);
-}
-
-static void
-attention (PodPass *pass, const LayerSizes *sizes, bool is_backward)
-{
-  const PodLayerKind *shape = pass->unit->shape;
-  const double rope_bytes = pass->emitter->tokens * pass->emitter->element_bytes * (double) ((sizes->heads + sizes->kv_heads) * shape->head_dim);
-  PodKernel kernel = attention_kernel (pass, sizes, is_backward);
-  g_autofree char *detail = g_strdup_printf ("%" G_GUINT64_FORMAT " sequences of %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT " heads, %" G_GUINT64_FORMAT " KV heads, head_dim %" G_GUINT64_FORMAT,
-                                             kernel.batch, kernel.m, sizes->heads, sizes->kv_heads, shape->head_dim);
-
-  if (!is_backward)
-    pod_pass_vector (pass, "rope", rope_bytes, rope_bytes, rope_bytes);
-  pass->value = pod_pass_compute (pass, is_backward ? "attention backward" : "attention", detail, &kernel);
-  pass->gathered = POD_NO_OP;
-  if (is_backward)
-    pod_pass_vector (pass, "rope backward", rope_bytes, rope_bytes, rope_bytes);
-}
-
-/* Core attention once more, from the kept q, k and v: what flows waits for nothing of it. */
-static void
-attention_again (PodPass *pass, const LayerSizes *sizes)
-{
-  PodKernel kernel = attention_kernel (pass, sizes, false);
-  PodPhase phase = pass->phase;
-
-  pass->phase = POD_PHASE_RECOMPUTE;
-  pod_pass_compute (pass, "attention again", NULL, &kernel);
-  pass->phase = phase;
+    pod_pass_vector (pass, name, 12 * elements, 3 * bytes + (pass->emitter->job->has_dropout ? elements : 0), bytes);
 }
 
 void
@@ -254,14 +227,12 @@ pod_pass_activation (PodPass *pass, double tokens, uint64_t width, bool is_backw
 }
 
 static void
-layer_linears (const PodPass *pass, const LayerSizes *sizes, PodLinear out[4])
+ffn_linears (const PodPass *pass, const LayerSizes *sizes, PodLinear out[2])
 {
   const uint64_t hidden = pass->emitter->job->model->hidden;
 
-  out[0] = (PodLinear){ "qkv", hidden, sizes->qkv_width, POD_TP_COLUMN };
-  out[1] = (PodLinear){ "attention out", sizes->attention_width, hidden, POD_TP_ROW };
-  out[2] = (PodLinear){ "ffn in", hidden, sizes->ffn * sizes->ffn_matrices_in, POD_TP_COLUMN };
-  out[3] = (PodLinear){ "ffn out", sizes->ffn, hidden, POD_TP_ROW };
+  out[0] = (PodLinear){ "ffn in", hidden, sizes->ffn * sizes->ffn_matrices_in, POD_TP_COLUMN };
+  out[1] = (PodLinear){ "ffn out", sizes->ffn, hidden, POD_TP_ROW };
 }
 
 static void
@@ -270,20 +241,13 @@ layer_forward (PodPass *pass)
   const PodModel *model = pass->emitter->job->model;
   const bool is_parallel = model->is_parallel_block;
   LayerSizes sizes = layer_sizes (pass->emitter, pass->unit->shape);
-  PodLinear linears[4];
+  PodLinear linears[2];
 
-  layer_linears (pass, &sizes, linears);
+  ffn_linears (pass, &sizes, linears);
   if (model->attention != POD_ATTENTION_NONE)
     {
-      uint32_t gathered;
-
       norm_forward (pass, "norm");
-      pod_linear_forward (pass, &linears[0], true);
-      gathered = pass->value;
-      attention (pass, &sizes, false);
-      pod_linear_forward (pass, &linears[1], !is_parallel);
-      if (is_parallel) /* the FFN reads the same gathered input; both outputs are summed before the one reduction */
-        pass->gathered = gathered;
+      pod_attention_forward (pass, !is_parallel);
     }
   if (!is_parallel)
     norm_forward (pass, "ffn norm");
@@ -292,9 +256,9 @@ layer_forward (PodPass *pass)
       pod_moe_forward (pass);
       return;
     }
-  pod_linear_forward (pass, &linears[2], true);
+  pod_linear_forward (pass, &linears[0], true);
   pod_pass_activation (pass, pass->emitter->tokens, sizes.ffn, false);
-  pod_linear_forward (pass, &linears[3], true);
+  pod_linear_forward (pass, &linears[1], true);
 }
 
 static void
@@ -303,16 +267,16 @@ layer_backward (PodPass *pass)
   const PodModel *model = pass->emitter->job->model;
   const bool is_parallel = model->is_parallel_block;
   LayerSizes sizes = layer_sizes (pass->emitter, pass->unit->shape);
-  PodLinear linears[4];
+  PodLinear linears[2];
 
-  layer_linears (pass, &sizes, linears);
+  ffn_linears (pass, &sizes, linears);
   if (pass->unit->shape->is_moe)
     pod_moe_backward (pass);
   else
     {
-      pod_linear_backward (pass, &linears[3], true);
+      pod_linear_backward (pass, &linears[1], true);
       pod_pass_activation (pass, pass->emitter->tokens, sizes.ffn, true);
-      pod_linear_backward (pass, &linears[2], !is_parallel);
+      pod_linear_backward (pass, &linears[0], !is_parallel);
     }
   if (!is_parallel)
     norm_backward (pass, "ffn norm backward");
@@ -320,11 +284,7 @@ layer_backward (PodPass *pass)
     return;
   if (is_parallel)
     pass->gathered = pass->value; /* the output gradient is already whole */
-  if (pass->emitter->job->recompute == POD_RECOMPUTE_SELECTIVE)
-    attention_again (pass, &sizes);
-  pod_linear_backward (pass, &linears[1], true);
-  attention (pass, &sizes, true);
-  pod_linear_backward (pass, &linears[0], true);
+  pod_attention_backward (pass);
   norm_backward (pass, "norm backward");
 }
 
@@ -425,6 +385,67 @@ embedding_backward (PodPass *pass)
   pod_pass_vector (pass, "embedding backward", 0, 2 * bytes, bytes);
 }
 
+static PodLinear
+mtp_projection (const PodPass *pass)
+{
+  const PodJob *job = pass->emitter->job;
+
+  return (PodLinear){ "mtp projection", 2 * job->model->hidden, job->model->hidden / job->layout.degree[POD_AXIS_TP], POD_TP_COLUMN };
+}
+
+/* The projection's output is whole where tp made a slice of it each (Megatron-Core gathers it, then takes its own tokens); so is
+ * its gradient, of which each rank takes its slice. */
+static void
+gather_projected (PodPass *pass, const char *name)
+{
+  const PodEmitter *emitter = pass->emitter;
+
+  if (emitter->tp_comm == POD_NO_COMM)
+    return;
+  pass->value = pod_pass_tp_collective (pass, name, POD_ALL_GATHER, emitter->tokens * (double) emitter->job->model->hidden * emitter->element_bytes, pass->value);
+  pass->gathered = POD_NO_OP;
+}
+
+/* Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, 2.2), from the last layer's output, or that of the module before. */
+static void
+mtp_forward (PodPass *pass)
+{
+  PodEmitter *emitter = pass->emitter;
+  const double elements = emitter->residual_tokens * (double) emitter->job->model->hidden;
+  const double bytes = elements * emitter->element_bytes;
+  const PodLinear projection = mtp_projection (pass);
+  const uint32_t source = pass->value;
+  uint32_t out;
+
+  embedding_forward (pass);
+  pod_pass_vector (pass, "mtp norms", 8 * elements, 2 * bytes, 2 * bytes);
+  pod_builder_depend (&emitter->builder, pass->value, source);
+  pod_linear_forward (pass, &projection, true);
+  gather_projected (pass, "mtp projection output all-gather");
+  layer_forward (pass);
+  out = pass->value;
+  head_forward (pass);
+  pass->value = out;
+}
+
+static void
+mtp_backward (PodPass *pass)
+{
+  PodEmitter *emitter = pass->emitter;
+  const double elements = emitter->residual_tokens * (double) emitter->job->model->hidden;
+  const double bytes = elements * emitter->element_bytes;
+  const PodLinear projection = mtp_projection (pass);
+
+  head_backward (pass);
+  layer_backward (pass);
+  if (emitter->job->layout.is_sequence_parallel)
+    gather_projected (pass, "mtp projection gradient all-gather");
+  pod_linear_backward (pass, &projection, true);
+  pod_pass_vector (pass, "mtp norms backward", 16 * elements, 4 * bytes, 2 * bytes);
+  if (pass->part != POD_PART_WEIGHT) /* the table's gradient needs no matmul that could wait */
+    embedding_backward (pass);
+}
+
 void
 pod_pass_forward (PodPass *pass)
 {
@@ -437,7 +458,16 @@ pod_pass_forward (PodPass *pass)
       layer_forward (pass);
       break;
     case POD_UNIT_HEAD:
-      head_forward (pass);
+      {
+        const uint32_t source = pass->value;
+
+        head_forward (pass);
+        if (pass->emitter->job->model->n_mtp > 0) /* which starts from what the head was given */
+          pass->value = source;
+        break;
+      }
+    case POD_UNIT_MTP:
+      mtp_forward (pass);
       break;
     }
 }
@@ -458,6 +488,9 @@ pod_pass_backward (PodPass *pass)
       break;
     case POD_UNIT_HEAD:
       head_backward (pass);
+      break;
+    case POD_UNIT_MTP:
+      mtp_backward (pass);
       break;
     }
 }

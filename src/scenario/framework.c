@@ -17,24 +17,25 @@ static const struct
   Default defaults[12];
 } frameworks[] = {
   /* MaxText, configs/base.yml: weight_dtype and grad_dtype float32, dtype bfloat16, adam moments in the weights' dtype, remat_policy full,
-   * gradient_clipping_threshold 1.0. The weights are their own master; XLA converts them before it gathers. */
+   * gradient_clipping_threshold 1.0, context_parallel_strategy all_gather. The weights are their own master; XLA converts them before it gathers. */
   { "maxtext",
     { { "param-dtype", "fp32" }, { "master-dtype", "none" }, { "gather-dtype", "bf16" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "bf16" }, { "recompute", "full" },
-      { "optimizer", "adam" }, { "clip-grad", NULL } } },
+      { "optimizer", "adam" }, { "clip-grad", NULL }, { "cp-kind", "allgather" } } },
   /* Megatron-LM, arguments.py: with --bf16 main gradients are accumulated and reduced in fp32 (accumulate_allreduce_grads_in_fp32), the
-   * optimizer holds an fp32 copy of the weights: 18 bytes a parameter; clip_grad 1.0; overlap_grad_reduce off; no recomputation. */
+   * optimizer holds an fp32 copy of the weights: 18 bytes a parameter; clip_grad 1.0; overlap_grad_reduce off; no recomputation; cp_comm_type p2p. */
   { "megatron",
     { { "param-dtype", "bf16" }, { "master-dtype", "fp32" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "fp32" }, { "optimizer", "adam" }, { "no-overlap-dp", NULL },
-      { "recompute", "none" }, { "clip-grad", NULL } } },
+      { "recompute", "none" }, { "clip-grad", NULL }, { "cp-kind", "ring" } } },
   /* torchtitan: FSDP2 with mixed_precision_param bfloat16 and mixed_precision_reduce float32 over fp32 weights, AdamW in their dtype,
-   * max_norm 1.0: 16 bytes a parameter. */
+   * max_norm 1.0: 16 bytes a parameter; context_parallel_rotate_method allgather. */
   { "torchtitan",
     { { "param-dtype", "fp32" }, { "master-dtype", "none" }, { "gather-dtype", "bf16" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "fp32" }, { "optimizer", "adam" },
-      { "clip-grad", NULL } } },
+      { "clip-grad", NULL }, { "cp-kind", "allgather" } } },
   /* DeepSpeed's BF16_Optimizer: bf16 weights, fp32 gradients accumulated (gradient_accumulation_dtype) and reduced in bf16
-   * (communication_data_type), fp32 copy of the weights. */
+   * (communication_data_type), fp32 copy of the weights; sequence parallelism is Ulysses. */
   { "deepspeed",
-    { { "param-dtype", "bf16" }, { "master-dtype", "fp32" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "bf16" }, { "optimizer", "adam" }, { "clip-grad", NULL } } },
+    { { "param-dtype", "bf16" }, { "master-dtype", "fp32" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "bf16" }, { "optimizer", "adam" }, { "clip-grad", NULL },
+      { "cp-kind", "ulysses" } } },
 };
 
 static bool

@@ -466,6 +466,10 @@ set_options (const PodScenario *scenario, PodRun *run)
 
   pod_result_set_string (r, "options.schedule", run->schedule->kind == POD_SCHEDULE_FILE ? scenario->schedule : pod_schedule_names[run->schedule->kind]);
   pod_result_set_string (r, "options.recompute", pod_recompute_names[job->recompute]);
+  pod_result_set_string (r, "options.attention_kind", pod_core_attention_names[job->core]);
+  pod_result_set_bool (r, "options.dropout", job->has_dropout);
+  if (job->layout.degree[POD_AXIS_CP] > 1)
+    pod_result_set_string (r, "options.cp_kind", pod_cp_kind_names[job->layout.cp_kind]);
   pod_result_set_string (r, "options.optimizer", pod_optimizer_names[job->optimizer]);
   pod_result_set_string (r, "options.dtype", pod_dtype_name (job->dtype));
   pod_result_set_string (r, "options.param_dtype", pod_dtype_name (job->param_dtype));

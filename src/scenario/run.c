@@ -95,6 +95,7 @@ set_model (const PodScenario *scenario, PodModel *model, GPtrArray *assumptions,
   const PodModelOverride options[] = {
     { "layers", scenario->layers },     { "hidden", scenario->hidden }, { "heads", scenario->heads }, { "kv_heads", scenario->kv_heads },
     { "head_dim", scenario->head_dim }, { "ffn", scenario->ffn },       { "vocab", scenario->vocab },
+    { "mtp", scenario->mtp },
   };
   g_autoptr (GArray) overrides = g_array_new (FALSE, FALSE, sizeof (PodModelOverride));
   g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
@@ -342,6 +343,35 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
   return true;
 }
 
+/* Megatron-Core's cp_comm_type is p2p by default, a ring; MaxText's context_parallel_strategy is all_gather. */
+static bool
+choose_attention (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  const bool is_tpu = run->topology->chip->family == POD_FAMILY_TPU;
+  PodJob *job = &run->job;
+  int word;
+
+  if (!choose ("attention-kind", scenario->attention_kind, pod_core_attention_names, POD_CORE_FLASH, &word, error))
+    return false;
+  job->core = (PodCoreAttention) word;
+  if (!choose ("cp-kind", scenario->cp_kind, pod_cp_kind_names, is_tpu ? POD_CP_ALLGATHER : POD_CP_RING, &word, error))
+    return false;
+  job->layout.cp_kind = (PodCpKind) word;
+  job->is_causal = scenario->causal != 0;
+  job->layout.is_zigzag = job->is_causal && job->layout.cp_kind != POD_CP_ULYSSES;
+  job->has_dropout = scenario->dropout == 1;
+  if (job->layout.degree[POD_AXIS_CP] == 1)
+    return true;
+  if (job->core == POD_CORE_UNFUSED && job->layout.cp_kind == POD_CP_RING)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--attention-kind: unfused kernels give no log-sum-exp to add up a ring's blocks by: say flash, or --cp-kind allgather or ulysses");
+      return false;
+    }
+  assume (run->assumptions, "context parallelism by %s%s%s", pod_cp_kind_names[word], scenario->cp_kind != NULL ? "" : is_tpu ? " (as MaxText does)" : " (as Megatron-Core does)",
+          job->layout.is_zigzag ? ", causal work balanced by two chunks a rank" : "");
+  return true;
+}
+
 static bool
 choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
 {
@@ -371,10 +401,9 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
   job->layout.is_sequence_parallel = scenario->sequence_parallel != 0;
   job->is_dp_overlapped = scenario->overlap_dp != 0;
   job->prefetch = scenario->overlap_fsdp == 0 ? 0 : scenario->prefetch == UINT64_MAX ? 1 : (unsigned) MIN (scenario->prefetch, 1000);
-  job->is_causal = scenario->causal != 0;
   job->is_fsdp_padded = run->fidelity != POD_FIDELITY_BOOK;
   job->is_tp_overlapped = scenario->overlap_tp == 1;
-  if (job->layout.zero_stage > 0 && job->layout.degree[POD_AXIS_DP] == 1 && run->model->n_experts == 0) /* copies of experts may be more */
+  if (job->layout.zero_stage > 0 && pod_layout_n_replicas (&job->layout) == 1 && run->model->n_experts == 0) /* copies of experts may be more */
     assume (run->assumptions, "--zero %u has no effect: dp=1 leaves nothing to shard", job->layout.zero_stage);
   if (job->is_tp_overlapped && (job->layout.degree[POD_AXIS_TP] == 1 || !job->layout.is_sequence_parallel))
     assume (run->assumptions, "--overlap-tp has no effect without tp and sequence parallelism");
@@ -521,7 +550,7 @@ prepare (const PodScenario *scenario, PodRun *run, GError **error)
   run->job.batch.micro_batch = scenario->micro_batch > 0 ? scenario->micro_batch : 1;
   run->job.batch.is_embed_head_as_layers = scenario->embed_head_as_layers == 1;
   if (!parse_seq_len (scenario, run, error) || !parse_global_batch (scenario, run, error) || !parse_stage_layers (scenario, run, error)
-      || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error)
+      || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error) || !choose_attention (scenario, run, error)
       || !pod_layout_check (&run->job.layout, run->model, &run->job.batch, run->topology->n_devices, scenario->allow_idle == 1, run->assumptions, error)
       || !choose_routing (scenario, run, error) || !choose_schedule (scenario, run, error))
     return false;

@@ -39,6 +39,8 @@ typedef struct
   char *order;
   char *schedule;
   char *recompute;
+  char *cp_kind;
+  char *attention_kind;
   char *optimizer;
   char *dtype;
   char *scaling;
@@ -67,7 +69,7 @@ typedef struct
   uint64_t zero;
   uint64_t prefetch;
   uint64_t route_nodes;
-  uint64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab; /* 0 = as the model says */
+  uint64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, mtp; /* 0 = as the model says */
   double price;        /* USD per chip-hour, < 0 = the chip's list price */
   double availability;
   int sequence_parallel; /* -1 default, 0, 1 */
@@ -79,6 +81,7 @@ typedef struct
   int causal;
   int clip_grad;
   int offload_optimizer;
+  int dropout;
   int strict;
   char *framework_note;  /* (nullable) what the framework added */
   /* Set by the caller; not options. How machines are loaded, NULL: pod_topology_load, which knows our

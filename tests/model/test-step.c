@@ -43,6 +43,10 @@ static const struct
   { "gb200:64x2", "dp=4 pp=4 tp=8", "zb-v" },
   { "h100:8x16", "dp=2 fsdp=2 pp=4 tp=8", "dualpipe" },
   { "tpu-v5p:4x4x8", "dp=8 pp=4 tp=4", "dualpipe-v" },
+  { "tpu-v5p:4x4x8", "fsdp=8 tp=4 cp=4", NULL },      /* keys and values gathered over cp */
+  { "tpu-v5e:8x16", "dp=4 cp=4 pp=2 tp=4", NULL },
+  { "h100:8x16", "fsdp=2 cp=8 tp=4 pp=2", NULL },     /* and round a ring, within nodes and across them */
+  { "gb200:64x2", "dp=4 cp=16 tp=2", NULL },
 };
 
 static const PodRunRequest no_request = { 0 };
