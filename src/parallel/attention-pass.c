@@ -94,7 +94,7 @@ plan_latent (const PodEmitter *emitter, const PodHeads *heads, PodAttentionPlan 
   for (unsigned i = 0; i < G_N_ELEMENTS (linears); i++)
     out->padded += padded_in (emitter, (double) linears[i]->in, (double) linears[i]->out);
   /* each latent before and after its norm, and the key's rotary part */
-  out->saved_bytes = emitter->residual_tokens * emitter->element_bytes * (double) (2 * model->q_lora + 2 * model->kv_lora + model->qk_rope);
+  out->qkv_bytes = emitter->residual_tokens * emitter->element_bytes * (double) (2 * model->q_lora + 2 * model->kv_lora + model->qk_rope);
 }
 
 static void
@@ -107,7 +107,7 @@ plan_grouped (const PodEmitter *emitter, const PodLayerKind *shape, const PodHea
   out->global_weights = hidden * (double) (shape->heads * shape->head_dim + shape->kv_heads * (shape->head_dim + (shape->is_v_from_k ? 0 : shape->v_head_dim)));
   out->padded = padded_in (emitter, hidden, (double) heads->q_width) + padded_in (emitter, hidden, (double) heads->k_width) + padded_in (emitter, hidden, v_width);
   if (emitter->job->model->has_qk_norm) /* before their norms */
-    out->saved_bytes = emitter->tokens * emitter->element_bytes * (double) (heads->q_width + heads->k_width);
+    out->qkv_bytes = emitter->tokens * emitter->element_bytes * (double) (heads->q_width + heads->k_width);
 }
 
 void
@@ -128,9 +128,9 @@ pod_attention_plan (const PodEmitter *emitter, const PodLayerKind *shape, PodAtt
   out->weights += hidden * (double) heads.out_width;
   out->global_weights += hidden * (double) (shape->heads * shape->v_head_dim);
   out->padded += pod_pad_rows (emitter, hidden, (double) heads.out_width);
-  out->saved_bytes += emitter->tokens * emitter->element_bytes * (double) pod_core_attention_kept_width (emitter, &heads);
-  if (job->recompute != POD_RECOMPUTE_SELECTIVE)
-    out->saved_bytes += pod_core_attention_kept_bytes (emitter, &heads);
+  out->attention_bytes = emitter->tokens * emitter->element_bytes * (double) heads.out_width;
+  out->qkv_bytes += emitter->tokens * emitter->element_bytes * (double) pod_core_attention_kept_width (emitter, &heads) - out->attention_bytes;
+  out->scores_bytes = pod_core_attention_kept_bytes (emitter, &heads);
 }
 
 /* ---- KV heads that several tensor ranks hold ---- */
@@ -358,7 +358,9 @@ pod_attention_forward (PodPass *pass, bool is_reduced)
   const PodLinear out = out_linear (pass, &heads);
   uint32_t gathered;
 
-  if (is_latent (pass->emitter))
+  if (!pod_pass_makes (pass, POD_TENSOR_QKV))
+    gathered = POD_NO_OP;
+  else if (is_latent (pass->emitter))
     {
       latent_forward (pass, &heads);
       gathered = POD_NO_OP;
@@ -372,7 +374,10 @@ pod_attention_forward (PodPass *pass, bool is_reduced)
       qk_norms (pass, &heads, "q and k norms", 4, 1);
       rope (pass, &heads, "rope");
     }
-  pod_core_attention_forward (pass, &heads);
+  if (pod_pass_makes (pass, POD_TENSOR_ATTENTION))
+    pod_core_attention_forward (pass, &heads);
+  if (!pod_pass_makes (pass, POD_TENSOR_RESIDUAL))
+    return;
   pod_linear_forward (pass, &out, is_reduced);
   if (!is_reduced) /* the FFN reads the same gathered input; both outputs are summed before the one reduction */
     pass->gathered = gathered;

@@ -137,6 +137,42 @@ wait_for_near (PodChunk *chunk, const PodPass *pass)
   pod_builder_depend_before (&chunk->emitter->builder, pass->first_compute, POD_STREAM_TP, 0);
 }
 
+/* Activations that wait for backward in the host's memory leave when the unit has made them. */
+static void
+send_to_host (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass)
+{
+  PodBuilder *builder = &chunk->emitter->builder;
+  g_autofree char *name = g_strdup_printf ("L%d activations to the host", unit->layer);
+  uint32_t op;
+
+  if (unit->offload_bytes == 0)
+    return;
+  op = pod_builder_copy (builder, POD_PHASE_FORWARD, unit->layer, name, true, unit->offload_bytes);
+  pod_builder_depend (builder, op, pass->last_compute);
+  pod_builder_alloc (builder, pass->first_compute, chunk->emitter->label_offloaded, unit->offload_bytes);
+  pod_builder_free_buffer (builder, op, chunk->emitter->label_offloaded, unit->offload_bytes);
+}
+
+/* They come back while the unit before in backward order computes. Returns: the copy, POD_NO_OP none */
+static uint32_t
+fetch_from_host (PodChunk *chunk, const PodUnitPlan *unit, const GArray *last_of, guint position)
+{
+  PodBuilder *builder = &chunk->emitter->builder;
+  g_autofree char *name = g_strdup_printf ("L%d activations from the host", unit->layer);
+  uint32_t op;
+
+  if (unit->offload_bytes == 0)
+    return POD_NO_OP;
+  op = pod_builder_copy (builder, POD_PHASE_BACKWARD, unit->layer, name, false, unit->offload_bytes);
+  pod_builder_depend_before (builder, op, POD_STREAM_TO_HOST, 0); /* all of it is there */
+  if (position >= 2)
+    pod_builder_depend (builder, op, g_array_index (last_of, uint32_t, position - 2));
+  else
+    pod_builder_depend_before (builder, op, POD_STREAM_COMPUTE, position == 1 ? 0 : chunk->n_tail_ops);
+  pod_builder_alloc (builder, op, chunk->emitter->label_offloaded, unit->offload_bytes);
+  return op;
+}
+
 static void
 forward_ops (PodChunk *chunk)
 {
@@ -150,12 +186,12 @@ forward_ops (PodChunk *chunk)
       const PodUnitPlan *unit = unit_at (chunk, i);
       Weights weights = gather_weights (chunk, unit, POD_PHASE_FORWARD, last_of, i);
       PodPass pass = pass_new (chunk, i, POD_PHASE_FORWARD, value, weights);
-      bool is_kept_whole = emitter->job->recompute != POD_RECOMPUTE_FULL || unit->kind != POD_UNIT_LAYER;
 
       pod_pass_forward (&pass);
       if (i == 0 && chunk->has_near_input)
         wait_for_near (chunk, &pass);
-      pod_builder_alloc (builder, pass.first_compute, unit->saved_label, is_kept_whole ? unit->saved_bytes : unit->input_bytes);
+      pod_builder_alloc (builder, pass.first_compute, unit->saved_label, unit->saved_bytes - unit->again_bytes - unit->offload_bytes);
+      send_to_host (chunk, unit, &pass);
       free_gathered (chunk, unit, &pass);
       value = pass.value;
       g_array_append_val (last_of, pass.last_compute);
@@ -259,29 +295,61 @@ reduce_copies (PodChunk *chunk, const GArray *passes)
     }
 }
 
-/* Backward of one unit, after its forward once more where its activations were not kept. Of what was kept, the gradients of
- * weights may need some later (@part INPUT). */
-static void
-backward_unit (PodChunk *chunk, guint index, PodPart part, uint32_t value, Weights weights, PodPass *out)
+/* Of what is kept on the device, bytes that gradients of weights need later (@pass: part INPUT or WEIGHT). */
+static double
+kept_for_weights (const PodUnitPlan *unit, const PodPass *pass)
 {
-  PodEmitter *emitter = chunk->emitter;
-  PodBuilder *builder = &emitter->builder;
+  return MIN (pass->kept_input_bytes, unit->saved_bytes - unit->offload_bytes);
+}
+
+/* Backward of one unit. Of what was kept, the gradients of weights may need some later (@part INPUT). */
+static void
+backward_unit (PodChunk *chunk, guint index, PodPart part, uint32_t value, Weights weights, uint32_t fetched, PodPass *out)
+{
+  PodBuilder *builder = &chunk->emitter->builder;
   const PodUnitPlan *unit = unit_at (chunk, index);
-  const bool is_again = emitter->job->recompute == POD_RECOMPUTE_FULL && unit->kind == POD_UNIT_LAYER;
 
-  if (is_again)
-    {
-      PodPass again = pass_new (chunk, index, POD_PHASE_RECOMPUTE, value, weights);
-
-      pod_pass_forward (&again);
-      pod_builder_alloc (builder, again.first_compute, unit->saved_label, unit->saved_bytes - unit->input_bytes);
-      value = again.value;
-    }
   *out = pass_new (chunk, index, POD_PHASE_BACKWARD, value, weights);
   out->part = part;
   pod_pass_backward (out);
-  pod_builder_free_buffer (builder, out->last_compute, unit->saved_label, unit->saved_bytes - MIN (out->kept_input_bytes, unit->saved_bytes));
+  pod_builder_depend (builder, out->first_compute, fetched);
+  pod_builder_free_buffer (builder, out->last_compute, chunk->emitter->label_offloaded, unit->offload_bytes);
+  pod_builder_free_buffer (builder, out->last_compute, unit->saved_label, unit->saved_bytes - unit->offload_bytes - kept_for_weights (unit, out));
   free_gathered (chunk, unit, out);
+}
+
+/* Units that are run again together, up to the one at @index, which comes last in the model and first in backward; it has @weights and what
+ * was @fetched for it. Returns: the op that backward waits for. */
+static uint32_t
+run_again (PodChunk *chunk, guint index, uint32_t value, Weights weights, uint32_t fetched, const GArray *last_of, guint position)
+{
+  PodBuilder *builder = &chunk->emitter->builder;
+
+  for (guint i = unit_at (chunk, index)->group_first; i <= index; i++)
+    {
+      const PodUnitPlan *unit = unit_at (chunk, i);
+      Weights own = i == index ? weights : gather_weights (chunk, unit, POD_PHASE_RECOMPUTE, last_of, position);
+      PodPass again = pass_new (chunk, i, POD_PHASE_RECOMPUTE, value, own);
+
+      pod_pass_forward (&again);
+      if (i == index)
+        pod_builder_depend (builder, again.first_compute, fetched);
+      else
+        free_gathered (chunk, unit, &again);
+      pod_builder_alloc (builder, again.first_compute, unit->saved_label, unit->again_bytes);
+      value = again.value;
+    }
+  return value;
+}
+
+/* Whether backward comes to the unit at @index first of those that are run again together with it. */
+static bool
+is_run_again (const PodChunk *chunk, guint index)
+{
+  const PodUnitPlan *unit = unit_at (chunk, index);
+
+  return unit->makes != 0
+         && (index + 1 == chunk->units->len || unit_at (chunk, index + 1)->makes == 0 || unit_at (chunk, index + 1)->group_first != unit->group_first);
 }
 
 static void
@@ -310,9 +378,12 @@ backward_ops (PodChunk *chunk, PodPart part, bool is_last)
       guint index = chunk->units->len - 1 - position;
       const PodUnitPlan *unit = unit_at (chunk, index);
       Weights weights = unit->kind == POD_UNIT_EMBEDDING ? no_weights : gather_weights (chunk, unit, POD_PHASE_BACKWARD, last_of, position);
+      const uint32_t fetched = fetch_from_host (chunk, unit, last_of, position);
       PodPass pass;
 
-      backward_unit (chunk, index, part, value, weights, &pass);
+      if (is_run_again (chunk, index))
+        value = run_again (chunk, index, value, weights, fetched, last_of, position);
+      backward_unit (chunk, index, part, value, weights, fetched, &pass);
       if (position == 0 && chunk->recv_grad == POD_NO_COMM) /* of the loss (whole once its all-reduce is), or of a part on this rank */
         wait_for_near (chunk, &pass);
       if (part == POD_PART_INPUT && unit->kind == POD_UNIT_EMBEDDING && position > 0) /* what the table's gradient is made of */
@@ -345,7 +416,7 @@ weight_ops (PodChunk *chunk, bool is_last)
 
       pass.part = POD_PART_WEIGHT;
       pod_pass_backward (&pass);
-      pod_builder_free_buffer (&emitter->builder, pass.last_compute, unit->saved_label, MIN (pass.kept_input_bytes, unit->saved_bytes));
+      pod_builder_free_buffer (&emitter->builder, pass.last_compute, unit->saved_label, kept_for_weights (unit, &pass));
       if (unit->kind == POD_UNIT_EMBEDDING && chunk->units->len > 1)
         pod_builder_free_buffer (&emitter->builder, pass.last_compute, emitter->label_kept_grads, residual_bytes (emitter));
       if (emitter->job->is_dp_overlapped)

@@ -477,12 +477,12 @@ pod_core_attention_forward (PodPass *pass, const PodHeads *heads)
   core_attention (pass, heads, false);
 }
 
-/* Under selective recomputation what forward did not keep is made again, and is there until the gradients are. */
+/* Where attention's inside alone is computed again, it is so here, and is there until the gradients are. */
 void
 pod_core_attention_backward (PodPass *pass, const PodHeads *heads)
 {
   PodEmitter *emitter = pass->emitter;
-  const bool is_again = emitter->job->recompute == POD_RECOMPUTE_SELECTIVE;
+  const bool is_again = (pass->unit->again & (POD_TENSOR_BIT (POD_TENSOR_SCORES) | POD_TENSOR_BIT (POD_TENSOR_ATTENTION))) == POD_TENSOR_BIT (POD_TENSOR_SCORES);
   const double kept = pod_core_attention_kept_bytes (emitter, heads);
 
   if (pass->part == POD_PART_WEIGHT) /* it has none */

@@ -1,19 +1,10 @@
 #pragma once
 
 #include "parallel/program.h"
+#include "parallel/recompute.h"
 #include "parallel/schedule.h"
 
 /* A training job: what a layout is applied to, and the choices that frameworks leave open. */
-
-typedef enum
-{
-  POD_RECOMPUTE_NONE,      /* every activation that backward needs is kept (flash attention keeps no scores) */
-  POD_RECOMPUTE_SELECTIVE, /* core attention runs again (arXiv 2205.05198): what it keeps inside is not kept, its output is */
-  POD_RECOMPUTE_FULL,      /* each layer's input is kept, its forward runs again before its backward */
-  POD_N_RECOMPUTES
-} PodRecompute;
-
-extern const char *const pod_recompute_names[POD_N_RECOMPUTES + 1]; /* ends with NULL */
 
 typedef enum
 {

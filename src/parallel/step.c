@@ -7,12 +7,6 @@
 
 /* A job as a program: what each rank of the pipeline holds and does in which order. */
 
-const char *const pod_recompute_names[POD_N_RECOMPUTES + 1] = {
-  [POD_RECOMPUTE_NONE] = "none",
-  [POD_RECOMPUTE_SELECTIVE] = "selective",
-  [POD_RECOMPUTE_FULL] = "full",
-};
-
 /* A rank of the pipeline under construction. */
 typedef struct
 {
@@ -164,6 +158,7 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->label_logits = pod_builder_label (builder, "logits", POD_USE_ACTIVATIONS);
   emitter->label_gathered = pod_builder_label (builder, "gathered weights", POD_USE_WORKSPACE);
   emitter->label_gathered_tokens = pod_builder_label (builder, "activations gathered over tp", POD_USE_WORKSPACE);
+  emitter->label_offloaded = pod_builder_label (builder, "activations on their way to or from the host", POD_USE_ACTIVATIONS);
   emitter->label_kept_grads = pod_builder_label (builder, "gradients kept for weights", POD_USE_ACTIVATIONS);
   emitter->label_unsharded_grads = pod_builder_label (builder, "gradients before reduction", POD_USE_GRADS);
   emitter->label_routed = pod_builder_label (builder, "tokens on their way to experts and back", POD_USE_WORKSPACE);

@@ -27,8 +27,14 @@ typedef struct
   double copied_table;        /* of those, a copy of the embedding's table, which optimizers of matrices leave alone */
   double expert_params;       /* of its experts: their copies are sharded and reduced apart */
   uint32_t saved_label;
-  double saved_bytes;         /* activations kept from forward to backward, per microbatch */
-  double input_bytes;         /* the residual that enters (kept under full recomputation) */
+  double saved_bytes;         /* activations that backward needs, per microbatch: kept on the device, but for */
+  double offload_bytes;       /* those that wait in the host's memory, and */
+  double again_bytes;         /* those computed again */
+  double input_bytes;         /* the residual that enters */
+  double tensor_bytes[POD_N_TENSORS]; /* layers: the others by tensor */
+  unsigned again;             /* set of tensors computed again */
+  unsigned makes;             /* set that a pass of phase RECOMPUTE makes, 0 where there is none */
+  uint32_t group_first;       /* first of the units that are run again together, by the one that comes last in the model */
 } PodUnitPlan;
 
 /* Communicators of the experts' grid, POD_NO_COMM where its degree is 1. */
@@ -67,7 +73,7 @@ typedef struct
   bool keeps_grads_whole; /* a rank has the gradients of all its weights, in the dtype in which they are kept */
   bool accumulates;    /* and adds those of each microbatch to them */
   bool shares_table;   /* first and last part are on one rank: a tied table is there once */
-  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads, label_routed, label_context;
+  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads, label_offloaded, label_routed, label_context;
 } PodEmitter;
 
 #define POD_NO_COMM UINT32_MAX
@@ -132,7 +138,9 @@ typedef struct
   double global_weights; /* the same of the whole model */
   double replicated;     /* parameters that every tensor rank has */
   double padded;         /* of both, with the rows that fsdp adds */
-  double saved_bytes;    /* kept from forward to backward, its input left out */
+  double qkv_bytes;      /* what backward needs: queries, keys, values and what they are made of */
+  double scores_bytes;   /* core attention's inside */
+  double attention_bytes; /* its output */
 } PodAttentionPlan;
 
 void pod_attention_plan (const PodEmitter *emitter, const PodLayerKind *shape, PodAttentionPlan *out);
@@ -148,6 +156,8 @@ uint32_t pod_attention_reduce_copies (PodEmitter *emitter, const GArray *units, 
 void pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced);
 /* Gradients of input and weight, or of one of them as pass->part says. */
 void pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced);
+/* Whether this pass makes the tensor: a forward makes all. */
+bool pod_pass_makes (const PodPass *pass, PodTensor tensor);
 /* A collective over tp that waits for @after; POD_NO_OP in a pass of weight gradients. */
 uint32_t pod_pass_tp_collective (PodPass *pass, const char *name, PodCollectiveKind kind, double bytes, uint32_t after);
 /* Ops below change nothing in a pass of weight gradients (pass->part), and return what flows. */

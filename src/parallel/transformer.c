@@ -49,6 +49,57 @@ padded_ffn (const PodEmitter *emitter, const LayerSizes *sizes)
   return (double) sizes->ffn_matrices_in * in + pod_pad_rows (emitter, hidden, ffn);
 }
 
+/* Kept for backward (arXiv 2205.05198): the residual before each norm, each norm's output, what attention keeps, FFN inputs and
+ * product, and a byte a value where attention's and the FFN's outputs are dropped out. Quantised matmuls keep their inputs as they
+ * multiplied them, attention its output as well. */
+static void
+keep_layer (const PodEmitter *emitter, const PodAttentionPlan *attention, const LayerSizes *sizes, unsigned n_norms, double out[POD_N_TENSORS], double input_bytes)
+{
+  const PodJob *job = emitter->job;
+  const double operand = job->is_quantised ? pod_dtype_bytes (job->dtype) / emitter->element_bytes : 1;
+  const double ffn = emitter->tokens * emitter->element_bytes * (double) sizes->ffn;
+  const double mask = job->has_dropout ? emitter->residual_tokens * (double) job->model->hidden : 0;
+  const bool is_plain = !job->model->is_ffn_gated && n_norms == 0; /* the book's block: no activation function between its matrices */
+
+  out[POD_TENSOR_NORM] = n_norms > 0 ? input_bytes * operand : 0;
+  out[POD_TENSOR_QKV] = attention->qkv_bytes;
+  out[POD_TENSOR_SCORES] = attention->scores_bytes;
+  out[POD_TENSOR_ATTENTION] = attention->attention_bytes * (job->is_quantised ? 1 + operand : 1);
+  out[POD_TENSOR_FFN_NORM] = n_norms > 1 ? n_norms / 2 * input_bytes * operand : 0;
+  out[POD_TENSOR_RESIDUAL] = input_bytes * (double) (n_norms > 0 ? 2 * n_norms - 2 - (n_norms > 1 ? n_norms / 2 : 0) : 0) + mask;
+  out[POD_TENSOR_FFN_IN] = ffn * (double) sizes->ffn_matrices_in;
+  out[POD_TENSOR_ACTIVATION] = (is_plain ? 0 : ffn * operand) + mask;
+}
+
+/* What of a layer's tensors stays, goes to the host, and comes back by computing, under the job's recomputation. @index: of the layer
+ * in its part. */
+static void
+apply_recompute (const PodEmitter *emitter, unsigned index, PodUnitPlan *plan)
+{
+  const PodRecompute *recompute = &emitter->job->recompute;
+  const bool makes_scores_late
+      = (pod_recompute_again (recompute, index) & (POD_TENSOR_BIT (POD_TENSOR_SCORES) | POD_TENSOR_BIT (POD_TENSOR_ATTENTION))) == POD_TENSOR_BIT (POD_TENSOR_SCORES);
+
+  plan->again = pod_recompute_again (recompute, index);
+  if (emitter->job->model->norm == POD_NORM_NONE) /* nothing between the matrices to compute again */
+    plan->again &= ~(POD_TENSOR_BIT (POD_TENSOR_NORM) | POD_TENSOR_BIT (POD_TENSOR_FFN_NORM) | POD_TENSOR_BIT (POD_TENSOR_ACTIVATION));
+  if (makes_scores_late) /* attention's backward makes them, for itself alone */
+    {
+      plan->saved_bytes -= plan->tensor_bytes[POD_TENSOR_SCORES];
+      plan->tensor_bytes[POD_TENSOR_SCORES] = 0;
+    }
+  for (unsigned t = 0; t < POD_N_TENSORS; t++)
+    {
+      plan->again_bytes += plan->again & POD_TENSOR_BIT (t) ? plan->tensor_bytes[t] : 0;
+      plan->offload_bytes += recompute->offloaded & POD_TENSOR_BIT (t) ? plan->tensor_bytes[t] : 0;
+    }
+  if (makes_scores_late && plan->again == POD_TENSOR_BIT (POD_TENSOR_SCORES))
+    return;
+  plan->makes = plan->again | (recompute->is_whole && emitter->shards_outputs ? POD_TENSOR_BIT (POD_TENSOR_OUTPUT) : 0);
+  if (plan->again != 0 && !pod_recompute_keeps_input (recompute, index))
+    plan->again_bytes += plan->input_bytes;
+}
+
 static void
 plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
 {
@@ -84,15 +135,12 @@ plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
   plan->padded_params = attention.padded + padded_ffn (emitter, &sizes) + plan->sharded_params - weights + plan->replicated_params - attention.replicated;
   plan->input_bytes = emitter->residual_tokens * hidden * emitter->element_bytes;
 
-  /* Kept for backward (arXiv 2205.05198): the residual before each norm, each norm's output, what attention keeps, FFN inputs and
-   * product, and a byte a value where attention's and the FFN's outputs are dropped out. */
-  plan->saved_bytes = plan->input_bytes * MAX (1, 2 * n_norms) + attention.saved_bytes
-                      + emitter->tokens * emitter->element_bytes * (double) (sizes.ffn * (sizes.ffn_matrices_in + 1))
-                      + (job->has_dropout ? 2 * emitter->residual_tokens * hidden : 0);
+  keep_layer (emitter, &attention, &sizes, n_norms, plan->tensor_bytes, plan->input_bytes);
   if (plan->shape->is_moe)
-    plan->saved_bytes += pod_moe_saved_bytes (emitter);
-  if (!model->is_ffn_gated && n_norms == 0) /* the book's block: no activation function between its matrices */
-    plan->saved_bytes -= emitter->tokens * emitter->element_bytes * (double) sizes.ffn;
+    plan->tensor_bytes[POD_TENSOR_FFN_IN] += pod_moe_saved_bytes (emitter);
+  plan->saved_bytes = plan->input_bytes;
+  for (unsigned t = 0; t < POD_N_TENSORS; t++)
+    plan->saved_bytes += plan->tensor_bytes[t];
 }
 
 /* What a multi-token prediction module has around its layer (pod_model_mtp_params), and keeps: both inputs of its norms and their
@@ -176,6 +224,8 @@ pod_part_units (const PodEmitter *emitter, uint32_t part)
   for (uint32_t i = 0; i < job->part_layers[part]; i++)
     {
       pod_unit_plan (emitter, POD_UNIT_LAYER, first + (int32_t) i, &unit);
+      apply_recompute (emitter, i, &unit);
+      unit.group_first = units->len - (unit.makes != 0 ? i % job->recompute.group : 0);
       g_array_append_val (units, unit);
     }
   if (part == job->schedule->n_parts - 1 && has_vocab)
@@ -189,6 +239,12 @@ pod_part_units (const PodEmitter *emitter, uint32_t part)
         }
     }
   return units;
+}
+
+bool
+pod_pass_makes (const PodPass *pass, PodTensor tensor)
+{
+  return pass->phase != POD_PHASE_RECOMPUTE || (pass->unit->makes & POD_TENSOR_BIT (tensor)) != 0;
 }
 
 /* Norm, with the residual addition before it fused in, and the dropout of what is added: a mask of a byte a value. */
@@ -246,19 +302,24 @@ layer_forward (PodPass *pass)
   ffn_linears (pass, &sizes, linears);
   if (model->attention != POD_ATTENTION_NONE)
     {
-      norm_forward (pass, "norm");
+      if (pod_pass_makes (pass, POD_TENSOR_NORM))
+        norm_forward (pass, "norm");
       pod_attention_forward (pass, !is_parallel);
     }
-  if (!is_parallel)
+  if (!is_parallel && pod_pass_makes (pass, POD_TENSOR_FFN_NORM))
     norm_forward (pass, "ffn norm");
   if (pass->unit->shape->is_moe)
     {
-      pod_moe_forward (pass);
+      if (pod_pass_makes (pass, POD_TENSOR_FFN_IN) || pod_pass_makes (pass, POD_TENSOR_ACTIVATION))
+        pod_moe_forward (pass);
       return;
     }
-  pod_linear_forward (pass, &linears[0], true);
-  pod_pass_activation (pass, pass->emitter->tokens, sizes.ffn, false);
-  pod_linear_forward (pass, &linears[1], true);
+  if (pod_pass_makes (pass, POD_TENSOR_FFN_IN))
+    pod_linear_forward (pass, &linears[0], true);
+  if (pod_pass_makes (pass, POD_TENSOR_ACTIVATION))
+    pod_pass_activation (pass, pass->emitter->tokens, sizes.ffn, false);
+  if (pod_pass_makes (pass, POD_TENSOR_OUTPUT))
+    pod_linear_forward (pass, &linears[1], true);
 }
 
 static void

@@ -2,7 +2,9 @@
 
 #include "scenario/result-private.h"
 
-/* What would make a step that does not fit in memory fit: one change at a time is run, and those that fit are told, fastest first. */
+/* What would make a step that does not fit in memory fit: one change at a time is run, and those that fit are told, fastest first. As many
+ * changes are tried as cost about this many events (a second), the likeliest first. */
+#define MAX_EVENTS 1500000
 
 typedef struct
 {
@@ -28,29 +30,37 @@ compare_advice (gconstpointer a, gconstpointer b)
   return strcmp (x->change, y->change);
 }
 
+/* The changes tried, and events left for more. */
+typedef struct
+{
+  GArray *found; /* Advice */
+  double events_left;
+} Trial;
+
 /* Runs @scenario with options set anew; keeps it when it fits. What cannot be run is no advice. */
 static void
-try_change (const PodScenario *scenario, GArray *advices, const char *option, const char *value)
+try_change (const PodScenario *scenario, Trial *trial, const char *option, const char *value)
 {
   g_autoptr (PodScenario) changed = pod_scenario_copy (scenario);
   const PodRunRequest request = { .needs_no_advice = true };
   g_autoptr (PodRun) run = NULL;
   Advice advice;
 
-  if (!pod_scenario_set (changed, option, value, NULL))
+  if (trial->events_left <= 0 || !pod_scenario_set (changed, option, value, NULL))
     return;
   run = pod_scenario_run (changed, &request, NULL);
+  trial->events_left -= run != NULL ? (double) run->exec->n_events : 0;
   if (run == NULL || !run->fits)
     return;
   advice = (Advice){ .change = strchr (value, ' ') != NULL ? g_strdup_printf ("--%s \"%s\"", option, value) : g_strdup_printf ("--%s %s", option, value),
                      .time_s = (double) run->exec->time_ps / 1e12,
                      .peak_bytes = run->exec->peak_bytes };
-  g_array_append_val (advices, advice);
+  g_array_append_val (trial->found, advice);
 }
 
 /* The same devices with twice the degree of @more and half of @less. */
 static void
-try_layout (const PodScenario *scenario, const PodRun *run, GArray *advices, PodAxis more, PodAxis less)
+try_layout (const PodScenario *scenario, const PodRun *run, Trial *trial, PodAxis more, PodAxis less)
 {
   PodLayout layout = run->job.layout;
   g_autofree char *text = NULL;
@@ -60,39 +70,41 @@ try_layout (const PodScenario *scenario, const PodRun *run, GArray *advices, Pod
   layout.degree[more] *= 2;
   layout.degree[less] /= 2;
   text = pod_layout_to_text (&layout);
-  try_change (scenario, advices, "layout", text);
+  try_change (scenario, trial, "layout", text);
 }
 
 static void
-try_all (const PodScenario *scenario, const PodRun *run, GArray *advices)
+try_all (const PodScenario *scenario, const PodRun *run, Trial *trial)
 {
   const PodJob *job = &run->job;
 
-  if (job->recompute == POD_RECOMPUTE_NONE)
-    try_change (scenario, advices, "recompute", "selective");
-  if (job->recompute != POD_RECOMPUTE_FULL)
-    try_change (scenario, advices, "recompute", "full");
   if (job->layout.degree[POD_AXIS_DP] > 1)
     {
       if (job->layout.zero_stage < 1)
-        try_change (scenario, advices, "zero", "1");
+        try_change (scenario, trial, "zero", "1");
       if (job->layout.zero_stage < 2)
-        try_change (scenario, advices, "zero", "2");
-      try_change (scenario, advices, "zero", "3");
+        try_change (scenario, trial, "zero", "2");
+      try_change (scenario, trial, "zero", "3");
     }
+  if (job->recompute.kept == POD_ALL_TENSORS)
+    try_change (scenario, trial, "recompute", "selective");
+  if (job->recompute.kept != 0)
+    try_change (scenario, trial, "recompute", "full");
+  if (job->recompute.offloaded == 0)
+    try_change (scenario, trial, "recompute", "offload");
   if (job->batch.micro_batch % 2 == 0)
     {
       g_autofree char *half = g_strdup_printf ("%" G_GUINT64_FORMAT, job->batch.micro_batch / 2);
 
-      try_change (scenario, advices, "micro-batch", half);
+      try_change (scenario, trial, "micro-batch", half);
     }
-  try_layout (scenario, run, advices, POD_AXIS_FSDP, POD_AXIS_DP);
-  try_layout (scenario, run, advices, POD_AXIS_TP, POD_AXIS_DP);
-  try_layout (scenario, run, advices, POD_AXIS_TP, POD_AXIS_FSDP);
-  try_layout (scenario, run, advices, POD_AXIS_PP, POD_AXIS_DP);
-  try_layout (scenario, run, advices, POD_AXIS_PP, POD_AXIS_FSDP);
+  try_layout (scenario, run, trial, POD_AXIS_FSDP, POD_AXIS_DP);
+  try_layout (scenario, run, trial, POD_AXIS_TP, POD_AXIS_DP);
+  try_layout (scenario, run, trial, POD_AXIS_TP, POD_AXIS_FSDP);
+  try_layout (scenario, run, trial, POD_AXIS_PP, POD_AXIS_DP);
+  try_layout (scenario, run, trial, POD_AXIS_PP, POD_AXIS_FSDP);
   if (job->optimizer == POD_OPTIMIZER_ADAM)
-    try_change (scenario, advices, "optimizer", "adam-8bit");
+    try_change (scenario, trial, "optimizer", "adam-8bit");
 }
 
 void
@@ -100,10 +112,11 @@ pod_run_advise (const PodScenario *scenario, PodRun *run)
 {
   g_autoptr (GArray) advices = g_array_new (FALSE, FALSE, sizeof (Advice));
   JsonArray *out = pod_result_get_array (run->result, "memory.would_fit");
+  Trial trial = { .found = advices, .events_left = MAX_EVENTS };
 
   g_array_set_clear_func (advices, advice_clear);
-  if (!run->fits)
-    try_all (scenario, run, advices);
+  if (!run->fits && trial.events_left >= (double) run->exec->n_events)
+    try_all (scenario, run, &trial);
   g_array_sort (advices, compare_advice);
   for (guint i = 0; i < advices->len; i++)
     {

@@ -73,6 +73,36 @@ bound_of (const PodExecResult *exec)
   return g_steal_pointer (&name);
 }
 
+/* FLOPs of matmuls and attention that all ranks compute again in a step; attention in full unless the convention halves it. */
+static double
+recomputed_flops (const PodRun *run, bool is_causal_halved)
+{
+  const PodProgram *program = run->program;
+  const double n_ranks = (double) program->n_ranks / program->classes->len;
+  double sum = 0;
+
+  for (guint c = 0; c < program->classes->len; c++)
+    {
+      const PodProgramClass *class = g_ptr_array_index (program->classes, c);
+
+      for (guint i = 0; i < class->steps->len; i++)
+        {
+          const PodOpBlock *block = &g_array_index (program->blocks, PodOpBlock, g_array_index (class->steps, PodOpStep, i).block);
+
+          for (uint32_t k = block->first_of_stream[POD_STREAM_COMPUTE]; k < block->first_of_stream[POD_STREAM_COMPUTE] + block->n_of_stream[POD_STREAM_COMPUTE]; k++)
+            {
+              const PodOp *op = &g_array_index (program->ops, PodOp, k);
+              const PodKernel *kernel = &g_array_index (program->kernels, PodKernel, op->kernel);
+
+              if (op->phase != POD_PHASE_RECOMPUTE || kernel->kind == POD_KERNEL_VECTOR || kernel->kind == POD_KERNEL_OPTIMIZER)
+                continue;
+              sum += n_ranks * kernel->flops * (kernel->kind == POD_KERNEL_ATTENTION && kernel->is_causal && !is_causal_halved ? 2 : 1);
+            }
+        }
+    }
+  return sum;
+}
+
 static void
 set_step (PodRun *run, const PodTokenFlops *flops, unsigned convention)
 {
@@ -103,10 +133,7 @@ set_step (PodRun *run, const PodTokenFlops *flops, unsigned convention)
   pod_result_set_double (r, "step.tokens_per_s_per_chip", tokens / time_s / run->topology->n_chips);
   pod_result_set_double (r, "step.flops_per_s_per_chip", tokens * convention_flops (flops, convention) / time_s / run->topology->n_chips);
   pod_result_set_double (r, "step.mfu", tokens * convention_flops (flops, convention) / (time_s * n_devices * peak));
-  if (job->recompute == POD_RECOMPUTE_FULL) /* each layer's forward once more: all but the logits, a third of training */
-    recomputed = (convention_flops (flops, convention) - 6 * (double) run->model->hidden * (double) run->model->vocab) / 3;
-  if (job->recompute == POD_RECOMPUTE_SELECTIVE) /* attention's forward once more, halved where the convention halves it */
-    recomputed = flops->attention_full / 3 / (convention == 0 ? 2 : 1);
+  recomputed = recomputed_flops (run, convention == 0) / tokens;
   pod_result_set_double (r, "step.hfu", tokens * (convention_flops (flops, convention) + recomputed) / (time_s * n_devices * peak));
   for (unsigned i = 0; convention_names[i] != NULL; i++)
     {
@@ -465,7 +492,7 @@ set_options (const PodScenario *scenario, PodRun *run)
   JsonObject *r = run->result;
 
   pod_result_set_string (r, "options.schedule", run->schedule->kind == POD_SCHEDULE_FILE ? scenario->schedule : pod_schedule_names[run->schedule->kind]);
-  pod_result_set_string (r, "options.recompute", pod_recompute_names[job->recompute]);
+  pod_result_set_string (r, "options.recompute", scenario->recompute != NULL ? scenario->recompute : "none");
   pod_result_set_string (r, "options.attention_kind", pod_core_attention_names[job->core]);
   pod_result_set_bool (r, "options.dropout", job->has_dropout);
   if (job->layout.degree[POD_AXIS_CP] > 1)

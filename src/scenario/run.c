@@ -311,9 +311,13 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
   PodJob *job = &run->job;
   int word;
 
-  if (!choose ("recompute", scenario->recompute, pod_recompute_names, 0, &word, error))
+  if (!pod_recompute_parse (scenario->recompute != NULL ? scenario->recompute : "none", &job->recompute, error))
     return false;
-  job->recompute = (PodRecompute) word;
+  if ((job->recompute.offloaded != 0) && !(run->topology->chip->host_bytes_per_s.nominal > 0))
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--recompute: the file of %s has no bandwidth between chip and host to offload over", run->topology->chip->name);
+      return false;
+    }
   if (!is_adam_fp32 && !choose ("optimizer", scenario->optimizer, pod_optimizer_names, POD_OPTIMIZER_ADAM, &word, error))
     return false;
   job->optimizer = is_adam_fp32 ? POD_OPTIMIZER_ADAM : (PodOptimizer) word;

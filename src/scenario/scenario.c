@@ -23,7 +23,7 @@ const PodOption pod_scenario_options[] = {
   { "global-batch", POD_OPTION_TEXT, AT (global_batch), "N|Ntok", "sequences (or tokens) of a step" },
   { "micro-batch", POD_OPTION_COUNT, AT (micro_batch), "N", "sequences of a microbatch on one data rank (1)" },
   { "schedule", POD_OPTION_TEXT, AT (schedule), "NAME|FILE", "pipeline schedule: 1f1b, gpipe, interleaved, breadth-first, zb-h1, zb-h2, zb-v, dualpipe, dualpipe-v, or a file of slots" },
-  { "recompute", POD_OPTION_TEXT, AT (recompute), "KIND", "activations computed again in backward: none, selective (attention), full" },
+  { "recompute", POD_OPTION_TEXT, AT (recompute), "KIND", "activations computed again in backward: none, selective (attention), full, full:N, block:N, every:N, save:TENSORS, offload[:TENSORS]" },
   { "cp-kind", POD_OPTION_TEXT, AT (cp_kind), "KIND", "how cp meets keys and values: ring, allgather, ulysses (ring; on TPUs allgather)" },
   { "attention-kind", POD_OPTION_TEXT, AT (attention_kind), "KIND", "kernels of core attention: flash, unfused (keeps all scores)" },
   { "zero", POD_OPTION_WHOLE, AT (zero), "STAGE", "what dp shards: 0 nothing, 1 optimizer, 2 and gradients, 3 turns dp into fsdp" },

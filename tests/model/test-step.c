@@ -240,9 +240,9 @@ START_TEST (test_dualpipe_bubble)
 END_TEST
 
 /* Whatever a step allocates it frees: each rank ends with the memory it began with, and never has less. */
-START_TEST (test_memory_comes_back)
+static void
+check_memory (const PodRun *run, const char *what)
 {
-  g_autoptr (PodRun) run = run_machine (_i, "auto", "calibrated");
   const PodTimeline *timeline = run->exec->timeline;
 
   for (guint r = 0; r < timeline->ranks->len; r++)
@@ -263,8 +263,47 @@ START_TEST (test_memory_comes_back)
           last = sample->value;
           least = MIN (least, sample->value);
         }
-      ck_assert_msg (last == held && least >= held, "%s %s rank %u: ends with %.0f of %.0f bytes, least %.0f", machines[_i].topology, machines[_i].layout, r, last, held, least);
+      ck_assert_msg (last == held && least >= held, "%s rank %u: ends with %.0f of %.0f bytes, least %.0f", what, r, last, held, least);
     }
+}
+
+START_TEST (test_memory_comes_back)
+{
+  g_autoptr (PodRun) run = run_machine (_i, "auto", "calibrated");
+
+  check_memory (run, machines[_i].topology);
+}
+END_TEST
+
+/* Every way to keep less, with gradients at once and apart: memory comes back, and a rank holds no more than with all kept. */
+static const struct
+{
+  const char *recompute;
+  const char *schedule;
+  const char *model;
+} recomputes[] = {
+  { "selective", "1f1b", "llama3-8b" }, { "full", "1f1b", "llama3-8b" },   { "full", "zb-h1", "llama3-8b" },
+  { "full:2", "1f1b", "llama3-8b" },    { "full:3", "zb-v", "llama3-8b" }, { "block:1", "1f1b", "llama3-8b" },
+  { "every:2", "zb-h1", "llama3-8b" },  { "offload", "1f1b", "llama3-8b" }, { "offload", "zb-h1", "llama3-8b" },
+  { "save:qkv,attention", "1f1b", "llama3-8b" }, { "save:residual+offload:ffn-in,qkv", "1f1b", "llama3-8b" },
+  { "offload:attention", "gpipe", "llama3-8b" }, { "full", "dualpipe", "mixtral-8x7b" }, { "save:attention", "1f1b", "mixtral-8x7b" },
+  { "full:2", "1f1b", "gpt3-175b" },    { "save:qkv", "zb-h1", "deepseek-v3" },
+};
+
+START_TEST (test_recompute)
+{
+  g_autofree char *recompute = g_strdup_printf ("recompute=%s", recomputes[_i].recompute);
+  g_autofree char *schedule = g_strdup_printf ("schedule=%s", recomputes[_i].schedule);
+  g_autofree char *model = g_strdup_printf ("model=%s", recomputes[_i].model);
+  g_autoptr (PodRun) all = run_job ("topology=h100:8x4", "layout=fsdp=4 pp=2 tp=4", "seq-len=2048", "global-batch=32", "layers=12", model, schedule, NULL);
+  g_autoptr (PodRun) folded = run_job ("topology=h100:8x4", "layout=fsdp=4 pp=2 tp=4", "seq-len=2048", "global-batch=32", "layers=12", model, schedule, recompute, NULL);
+  g_autoptr (PodRun) unfolded = run_job ("topology=h100:8x4", "layout=fsdp=4 pp=2 tp=4", "seq-len=2048", "global-batch=32", "layers=12", "fold=off", model, schedule, recompute, NULL);
+  g_autofree char *a = result_text (folded);
+  g_autofree char *b = result_text (unfolded);
+
+  check_memory (folded, recomputes[_i].recompute);
+  ck_assert_msg (strcmp (a, b) == 0, "%s: folded and unfolded differ", recomputes[_i].recompute);
+  ck_assert_msg (folded->exec->peak_bytes <= all->exec->peak_bytes, "%s: %g bytes, with all kept %g", recomputes[_i].recompute, folded->exec->peak_bytes, all->exec->peak_bytes);
 }
 END_TEST
 
@@ -297,6 +336,7 @@ main (void)
   tcase_add_loop_test (machine, test_memory_comes_back, 0, G_N_ELEMENTS (machines));
   tcase_add_loop_test (machine, test_timeline_is_sound, 0, G_N_ELEMENTS (machines));
   tcase_add_loop_test (other, test_doubling, 0, G_N_ELEMENTS (doublings));
+  tcase_add_loop_test (other, test_recompute, 0, G_N_ELEMENTS (recomputes));
   tcase_add_loop_test (other, test_bubble, 0, G_N_ELEMENTS (bubbles));
   tcase_add_loop_test (other, test_dualpipe_bubble, 0, 6);
   tcase_add_test (other, test_1f1b_memory);
