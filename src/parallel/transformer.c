@@ -95,7 +95,7 @@ apply_recompute (const PodEmitter *emitter, unsigned index, PodUnitPlan *plan)
     }
   if (makes_scores_late && plan->again == POD_TENSOR_BIT (POD_TENSOR_SCORES))
     return;
-  plan->makes = plan->again | (recompute->is_whole && emitter->shards_outputs ? POD_TENSOR_BIT (POD_TENSOR_OUTPUT) : 0);
+  plan->makes = plan->again | (recompute->is_whole ? POD_TENSOR_BIT (POD_TENSOR_OUTPUT) : 0);
   if (plan->again != 0 && !pod_recompute_keeps_input (recompute, index))
     plan->again_bytes += plan->input_bytes;
 }

@@ -313,7 +313,9 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
 
   if (!pod_recompute_parse (scenario->recompute != NULL ? scenario->recompute : "none", &job->recompute, error))
     return false;
-  if ((job->recompute.offloaded != 0) && !(run->topology->chip->host_bytes_per_s.nominal > 0))
+  /* XLA computes nothing that nobody needs; the book counts a whole forward more: 8 FLOPs a parameter and token */
+  job->recompute.is_whole = job->recompute.is_whole && (is_book || run->topology->chip->family != POD_FAMILY_TPU);
+  if (job->recompute.offloaded != 0 && !(run->topology->chip->host_bytes_per_s.nominal > 0))
     {
       g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--recompute: the file of %s has no bandwidth between chip and host to offload over", run->topology->chip->name);
       return false;
