@@ -203,6 +203,11 @@ write_op (PodOutput *output, const PodProgram *program, guint block, guint index
     pod_result_set_string (line, "detail", op->detail);
   if (op->kind == POD_OP_COMPUTE)
     set_kernel (line, &g_array_index (program->kernels, PodKernel, op->kernel));
+  else if (op->kind == POD_OP_COPY)
+    {
+      pod_result_set_string (line, "copy.to", op->stream == POD_STREAM_TO_HOST ? "host" : "device");
+      pod_result_set_int (line, "copy.bytes", (int64_t) op->bytes);
+    }
   else
     set_collective (line, program, op);
   add_dependencies (pod_result_get_array (line, "after"), program, op);

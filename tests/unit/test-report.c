@@ -240,7 +240,7 @@ START_TEST (program_is_json_lines)
     "{\"record\":\"op\",\"block\":0,\"op\":1,\"stream\":\"fsdp "
     "gather\",\"phase\":\"forward\",\"name\":"
     "\"gather\",\"layer\":3,\"collective\":{\"kind\":\"all_gather\",\"group\":\"fsdp\",\"axis\":"
-    "\"fsdp\",\"ranks\":2,\"groups\":1,\"bytes\":4096},\"after\":[],\"buffers\":[[\"gathered\","
+    "\"fsdp\",\"ranks\":2,\"groups\":1,\"bytes\":4096,\"dtype\":\"bf16\"},\"after\":[],\"buffers\":[[\"gathered\","
     "4096,"
     "\"start\"]]}",
   };
