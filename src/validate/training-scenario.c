@@ -469,6 +469,19 @@ set_overlap (PodScenario *scenario, const PodTrainingRow *row, GError **error)
              || set_flag (scenario, "overlap-tp", is_tp_overlapped, error));
 }
 
+/* DeepEP and HybridEP send a token once to each node that has experts of it, however many those are. */
+static bool
+set_experts (PodScenario *scenario, const PodTrainingRow *row, GError **error)
+{
+  const PodTrainingMachine *machine = pod_training_machine (row);
+  const uint64_t domain = machine->domain;
+  const uint64_t n_nodes = domain > 0 ? (row->ep + domain - 1) / domain : 1;
+
+  if (n_nodes < 2 || (!has_word (row->note, "=deepep") && !has_word (row->note, "=hybridep")))
+    return true;
+  return set (scenario, "route-nodes", error, "%" G_GUINT64_FORMAT, n_nodes);
+}
+
 PodScenario *
 pod_training_scenario (const PodTrainingRow *row, GError **error)
 {
@@ -483,6 +496,7 @@ pod_training_scenario (const PodTrainingRow *row, GError **error)
   if (!set_machine (scenario, row, error) || !set_batch (scenario, row, error)
       || !set_model (scenario, row, error) || !set_layout (scenario, row, error)
       || !set_precision (scenario, row, error) || !set_overlap (scenario, row, error)
+      || !set_experts (scenario, row, error)
       || (convention != NULL
           && !pod_scenario_set (scenario, "flops-convention", convention->ours, error)))
     return NULL;

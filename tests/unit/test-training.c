@@ -229,6 +229,23 @@ START_TEST (local_batches)
 }
 END_TEST
 
+/* Experts over 32 ranks stand on four nodes of eight; DeepEP sends a token to each once. Others send a copy for each expert. */
+START_TEST (tokens_once_to_a_node)
+{
+  PodTrainingRow row = full_row ();
+  g_autoptr (PodScenario) plain = NULL;
+  g_autoptr (PodScenario) once = NULL;
+
+  row.ep = 32;
+  plain = scenario_of (&row);
+  ck_assert_str_eq (plain->layout, "dp=32 tp=4 ep=32");
+  ck_assert_uint_eq (plain->route_nodes, 0);
+  row.note = "moe_flex_dispatcher_backend=deepep, moe_a2a_overlap=True";
+  once = scenario_of (&row);
+  ck_assert_uint_eq (once->route_nodes, 4);
+}
+END_TEST
+
 START_TEST (what_lacks_is_refused)
 {
   static const char *const parts[] = { "machine not mapped: Habana", "not stated: tp", "not stated: vocab",
@@ -287,6 +304,7 @@ main (void)
   tcase_add_test (cases, shards_and_replicas);
   tcase_add_test (cases, words_before_defaults);
   tcase_add_test (cases, local_batches);
+  tcase_add_test (cases, tokens_once_to_a_node);
   tcase_add_loop_test (cases, what_lacks_is_refused, 0, 6);
   tcase_add_test (cases, a_table_is_read);
   suite_add_tcase (suite, cases);
