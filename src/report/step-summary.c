@@ -256,7 +256,11 @@ append_memory (GString *out, JsonObject *result)
     }
   add_bytes (table, "peak", peak, capacity, verdict);
   if (reserved > 0)
-    add_bytes (table, "reserved", reserved, capacity, "driver and libraries");
+    {
+      add_bytes (table, "context", pod_report_number (result, "memory.context_bytes"), capacity, "driver and libraries");
+      add_bytes (table, "comm buffers", pod_report_number (result, "memory.comm_buffers_bytes"), capacity, "of communicators");
+      add_bytes (table, "fragmentation", pod_report_number (result, "memory.fragmentation_bytes"), capacity, "of the allocator");
+    }
   add_bytes (table, "capacity", capacity, capacity, "");
   text = pod_table_to_text (table);
   g_string_append_printf (out, "\n%s", text);

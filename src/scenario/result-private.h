@@ -8,5 +8,9 @@ bool pod_run_check_summary (const PodScenario *scenario, GError **error);
 /* Fills run->result and run->fits from what was executed. Errors: those of pod_run_check_summary. */
 bool pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error);
 
+/* Reads the terms of memory beside tensors, before a run; counts those that hang on what ran. */
+bool pod_run_parse_overhead (const PodScenario *scenario, PodRun *run, GError **error);
+void pod_run_set_overhead (PodRun *run);
+
 /* Fills memory.would_fit of a run that does not fit: single changes that would make it, each run, fastest first; else an empty list. */
 void pod_run_advise (const PodScenario *scenario, PodRun *run);

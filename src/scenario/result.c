@@ -272,19 +272,25 @@ set_memory (PodRun *run)
   const PodExecResult *exec = run->exec;
   const bool is_book = run->fidelity == POD_FIDELITY_BOOK;
   const double capacity = pod_chip_hbm_capacity (run->topology->chip, is_book);
-  const double reserved = is_book ? 0 : run->topology->chip->reserved_bytes;
+  const PodMemoryOverhead *overhead = &run->overhead;
   JsonObject *r = run->result;
   JsonArray *stages;
   JsonArray *labels;
+  double reserved;
 
+  pod_run_set_overhead (run);
+  reserved = overhead->context_bytes + overhead->comm_buffer_bytes + overhead->fragmentation_bytes;
   run->fits = exec->peak_bytes + reserved <= capacity;
   pod_result_set_double (r, "memory.capacity_bytes", capacity);
   pod_result_set_double (r, "memory.reserved_bytes", reserved);
+  pod_result_set_double (r, "memory.context_bytes", overhead->context_bytes);
+  pod_result_set_double (r, "memory.comm_buffers_bytes", overhead->comm_buffer_bytes);
+  pod_result_set_double (r, "memory.fragmentation_bytes", overhead->fragmentation_bytes);
   pod_result_set_double (r, "memory.peak_bytes", exec->peak_bytes);
   pod_result_set_bool (r, "memory.fits", run->fits);
   pod_result_set_double (r, "memory.free_bytes", capacity - reserved - exec->peak_bytes);
   pod_result_set_double (r, "memory.model_states_bytes", model_states_bytes (run));
-  set_memory_limits (run, capacity - reserved);
+  set_memory_limits (run, capacity - overhead->context_bytes);
   for (unsigned u = 0; u < POD_N_USES; u++)
     {
       g_autofree char *key = g_strdup_printf ("memory.%s_bytes", pod_memory_use_names[u]);

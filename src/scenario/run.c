@@ -556,7 +556,7 @@ prepare (const PodScenario *scenario, PodRun *run, GError **error)
   run->job.batch.micro_batch = scenario->micro_batch > 0 ? scenario->micro_batch : 1;
   run->job.batch.is_embed_head_as_layers = scenario->embed_head_as_layers == 1;
   if (!parse_seq_len (scenario, run, error) || !parse_global_batch (scenario, run, error) || !parse_stage_layers (scenario, run, error)
-      || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error) || !choose_attention (scenario, run, error)
+      || !pod_run_parse_overhead (scenario, run, error) || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error) || !choose_attention (scenario, run, error)
       || !pod_layout_check (&run->job.layout, run->model, &run->job.batch, run->topology->n_devices, scenario->allow_idle == 1, run->assumptions, error)
       || !choose_routing (scenario, run, error) || !choose_schedule (scenario, run, error))
     return false;

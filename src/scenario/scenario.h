@@ -50,6 +50,9 @@ typedef struct
   char *gather_dtype;
   char *reduce_dtype;
   char *framework;
+  char *memory_context;
+  char *memory_comm_buffers;
+  char *memory_fragmentation;
   char *fidelity;
   char *network;
   char *packet;
@@ -107,6 +110,15 @@ bool pod_scenario_apply_framework (PodScenario *scenario, GError **error);
 /* Reads scenario->workload (XML) under what is already set: options said elsewhere win. A conflict is an error when strict. */
 bool pod_scenario_load_workload (PodScenario *scenario, GError **error);
 
+/* What a device's memory holds beside the step's tensors. */
+typedef struct
+{
+  double context_bytes;       /* driver and libraries */
+  double comm_buffer_bytes;   /* of communicators; < 0 = to be counted */
+  double fragmentation_ratio; /* of the peak */
+  double fragmentation_bytes;
+} PodMemoryOverhead;
+
 /* A run and all that it made. */
 typedef struct
 {
@@ -124,6 +136,7 @@ typedef struct
   GPtrArray *assumptions; /* (element-type utf8) */
   GPtrArray *warnings;
   JsonObject *result;     /* CLI.md's keys */
+  PodMemoryOverhead overhead;
   bool fits;
 } PodRun;
 

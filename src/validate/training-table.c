@@ -34,6 +34,7 @@ static const Column columns[] = {
   { "spread_pct", CELL_PERCENT, AT (spread_ratio) },
   { "source_key", CELL_TEXT, AT (source) },
   { "hardware", CELL_TEXT, AT (hardware) },
+  { "year", CELL_WHOLE, AT (year) },
   { "n_chips", CELL_WHOLE, AT (n_chips) },
   { "topology", CELL_TEXT, AT (topology) },
   { "framework", CELL_TEXT, AT (framework) },

@@ -31,7 +31,8 @@ typedef struct
   const char *dtype_kind;
   const char *flop_convention;
   const char *note;
-  uint64_t n_chips;       /* whole numbers: 0 where the table says NA or words */
+  uint64_t year;          /* whole numbers: 0 where the table says NA or words */
+  uint64_t n_chips;
   uint64_t layers, hidden, heads, kv_heads, ffn, n_experts;
   uint64_t seq_len;
   uint64_t global_batch;  /* sequences */

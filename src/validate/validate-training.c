@@ -100,7 +100,7 @@ take_result (PodTrainingVerdict *verdict, const PodRun *run)
   verdict->lower_bound_s = number (run->result, "step.lower_bound_s");
   verdict->predicted[POD_TRAINING_TIME] = number (run->result, "step.time_s");
   verdict->predicted[POD_TRAINING_MFU] = predicted_mfu (verdict->row, run->result);
-  verdict->predicted[POD_TRAINING_MEMORY] = number (run->result, "memory.peak_bytes");
+  verdict->predicted[POD_TRAINING_MEMORY] = number (run->result, "memory.peak_bytes") + number (run->result, "memory.reserved_bytes");
 }
 
 static void
