@@ -91,6 +91,13 @@ plan_latent (const PodEmitter *emitter, const PodHeads *heads, PodAttentionPlan 
   out->replicated = size_of (&l.q_down) + size_of (&l.kv_down) + (double) (model->q_lora + model->kv_lora); /* with a norm on each latent */
   out->global_weights = out->weights * tp;
   out->padded = (double) (model->q_lora + model->kv_lora);
+  out->adapter_sides = (double) (l.q_down.in + l.q_down.out + l.kv_down.in + l.kv_down.out + l.q_up.in + l.q_up.out + l.kv_up.in + l.kv_up.out);
+  out->adapter_whole = (double) (l.q_down.in + l.q_down.out + l.kv_down.in + l.kv_down.out + l.q_up.in + l.kv_up.in);
+  if (l.q_down.out == 0) /* no such layer */
+    {
+      out->adapter_sides -= (double) l.q_down.in;
+      out->adapter_whole -= (double) l.q_down.in;
+    }
   for (unsigned i = 0; i < G_N_ELEMENTS (linears); i++)
     out->padded += padded_in (emitter, (double) linears[i]->in, (double) linears[i]->out);
   /* each latent before and after its norm, and the key's rotary part */
@@ -104,6 +111,8 @@ plan_grouped (const PodEmitter *emitter, const PodLayerKind *shape, const PodHea
   const double v_width = shape->is_v_from_k ? 0 : (double) heads->v_width;
 
   out->weights = hidden * (double) projected_width (shape, heads);
+  out->adapter_sides = hidden + (double) projected_width (shape, heads);
+  out->adapter_whole = hidden;
   out->global_weights = hidden * (double) (shape->heads * shape->head_dim + shape->kv_heads * (shape->head_dim + (shape->is_v_from_k ? 0 : shape->v_head_dim)));
   out->padded = padded_in (emitter, hidden, (double) heads->q_width) + padded_in (emitter, hidden, (double) heads->k_width) + padded_in (emitter, hidden, v_width);
   if (emitter->job->model->has_qk_norm) /* before their norms */
@@ -126,6 +135,8 @@ pod_attention_plan (const PodEmitter *emitter, const PodLayerKind *shape, PodAtt
   else
     plan_grouped (emitter, shape, &heads, out);
   out->weights += hidden * (double) heads.out_width;
+  out->adapter_sides += (double) heads.out_width + hidden;
+  out->adapter_whole += hidden;
   out->global_weights += hidden * (double) (shape->heads * shape->v_head_dim);
   out->padded += pod_pad_rows (emitter, hidden, (double) heads.out_width);
   out->attention_bytes = emitter->tokens * emitter->element_bytes * (double) heads.out_width;

@@ -255,14 +255,15 @@ reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass,
   const PodEmitter *emitter = chunk->emitter;
   g_autofree char *name = unit->layer >= 0 ? g_strdup_printf ("L%d", unit->layer) : g_strdup (unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
   g_autofree char *expert_name = g_strdup_printf ("%s expert", name);
+  const PodTrained trained = pod_unit_trained (emitter, unit);
   const Gradients dense = { .name = name,
-                            .params = unit->padded_params,
+                            .params = trained.padded,
                             .fsdp_comm = pass->grad_scatter & emitter->fsdp_axes ? emitter->fsdp_comm : POD_NO_COMM,
                             .dp_comm = emitter->dp_comm,
                             .is_scattered = (pass->grad_scatter & emitter->grad_axes) != 0,
                             .fsdp = pod_layout_n_shards (&emitter->job->layout) };
   const Gradients experts = { .name = expert_name,
-                              .params = unit->expert_params,
+                              .params = trained.experts,
                               .fsdp_comm = emitter->experts.fsdp_comm,
                               .dp_comm = emitter->experts.dp_comm,
                               .is_scattered = emitter->job->layout.zero_stage >= 1,
@@ -284,7 +285,8 @@ reduce_copies (PodChunk *chunk, const GArray *passes)
   for (guint i = 0; chunk->copy_comm != POD_NO_COMM && i < passes->len; i++)
     {
       const PodPass *pass = &g_array_index (passes, PodPass, i);
-      const double bytes = (pass->unit->padded_params / shards + pass->unit->expert_params / expert_shards) * pod_dtype_bytes (emitter->job->reduce_dtype);
+      const PodTrained trained = pod_unit_trained (emitter, pass->unit);
+      const double bytes = (trained.padded / shards + trained.experts / expert_shards) * pod_dtype_bytes (emitter->job->reduce_dtype);
       uint32_t op;
 
       if (bytes == 0 || pass->last_compute == POD_NO_OP)

@@ -57,6 +57,7 @@ typedef struct
   bool is_causal;
   bool is_quantised;            /* dtype is that of matmuls' operands alone: activations stay bf16 and are cast */
   bool has_amax_pass;           /* quantised: a pass finds each tensor's scale before its cast */
+  uint64_t lora_rank;           /* > 0: weights are frozen, each linear layer of a Transformer layer has an adapter of this rank */
   bool offloads_optimizer;      /* its state lives in the host's memory */
   bool clips_gradients;         /* the norm of all gradients is found before the update */
   bool is_fsdp_padded;          /* rows are added so that weights shard evenly (false: fractions of a row, as the book counts) */

@@ -263,6 +263,63 @@ multiply (PodPass *pass, Product *product)
   return op;
 }
 
+/* LoRA (arXiv 2106.09685): beside a frozen W an adapter A [in, r] . B [r, out]. tp shards it as W: a column's A is whole and works on the
+ * residual stream's own tokens, whose products are gathered; a row's B is whole and its output part of the same sum. */
+static uint64_t
+adapter_rank (const PodPass *pass)
+{
+  return pass->unit->kind == POD_UNIT_LAYER ? pass->emitter->job->lora_rank : 0;
+}
+
+static uint32_t
+adapter_product (PodPass *pass, const PodLinear *linear, const char *what, double m, uint64_t n, uint64_t k, double out_bytes, uint32_t after)
+{
+  g_autofree char *name = g_strdup_printf ("%s adapter %s", linear->name, what);
+  const uint32_t value = pass->value;
+  uint32_t op;
+
+  pass->value = after;
+  op = matmul (pass, name, m, n, k, pod_job_activation_dtype (pass->emitter->job), out_bytes);
+  pass->value = value;
+  return op;
+}
+
+static void
+adapter_forward (PodPass *pass, const PodLinear *linear)
+{
+  const PodEmitter *emitter = pass->emitter;
+  const uint64_t rank = adapter_rank (pass);
+  const bool is_by_tokens = linear->side == POD_TP_COLUMN && emitter->tp_comm != POD_NO_COMM && emitter->job->layout.is_sequence_parallel;
+  const double tokens = is_by_tokens ? emitter->residual_tokens : tokens_of (emitter, linear);
+  uint32_t down;
+
+  if (rank == 0)
+    return;
+  down = adapter_product (pass, linear, "down", tokens, rank, linear->in, emitter->element_bytes, pass->value);
+  if (is_by_tokens)
+    {
+      g_autofree char *name = g_strdup_printf ("%s adapter all-gather", linear->name);
+
+      down = tp_collective (pass, name, POD_ALL_GATHER, emitter->tokens * (double) rank * emitter->element_bytes, down);
+    }
+  adapter_product (pass, linear, "up", tokens_of (emitter, linear), linear->out, rank, 2 * emitter->element_bytes, down); /* added to what is there */
+}
+
+/* Gradients of B, of what is between, of A, and what is added to the input's. */
+static uint32_t
+adapter_backward (PodPass *pass, const PodLinear *linear, uint32_t after)
+{
+  const PodEmitter *emitter = pass->emitter;
+  const uint64_t rank = adapter_rank (pass);
+  const uint64_t tokens = (uint64_t) tokens_of (emitter, linear);
+  const double grad_bytes = pod_dtype_bytes (emitter->job->grad_dtype);
+
+  after = adapter_product (pass, linear, "dB", (double) rank, linear->out, tokens, grad_bytes, after);
+  after = adapter_product (pass, linear, "up dX", (double) tokens, rank, linear->out, emitter->element_bytes, after);
+  after = adapter_product (pass, linear, "dA", (double) linear->in, rank, tokens, grad_bytes, after);
+  return adapter_product (pass, linear, "down dX", (double) tokens, linear->in, rank, 2 * emitter->element_bytes, after);
+}
+
 void
 pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
 {
@@ -273,6 +330,7 @@ pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
 
   if (linear->side == POD_TP_ROW)
     cast (pass, linear, "input", emitter->tokens * (double) linear->in);
+  adapter_forward (pass, linear);
   op = multiply (pass, &product);
   hold_gathered (pass, product.gather, op, linear->in);
   pass->gathered = POD_NO_OP;
@@ -323,6 +381,7 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   PodShardedMatmul weight = derive (&xt, &s.y, &s.grad); /* dW = X^T . dY */
   g_autofree char *dx_name = g_strdup_printf ("%s dX", linear->name);
   Product product = { .name = dx_name, .tokens = tokens_of (emitter, linear), .n = linear->in, .k = linear->out, .dtype = dtype_of (pass), .comm = derive (&s.y, &wt, &s.x), .is_reduced = is_reduced, .gather = POD_NO_OP }; /* dX = dY . W^T */
+  const bool is_frozen = emitter->job->lora_rank > 0;
   uint32_t saved = POD_NO_OP;
   uint32_t value;
   uint32_t last;
@@ -330,7 +389,7 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   pass->grad_scatter |= weight.reduce_scatter & ~emitter->tp_axes;
   pass->grad_all_reduce |= weight.all_reduce & ~emitter->tp_axes;
   pass->kept_input_bytes += pass->part == POD_PART_BOTH ? 0 : (linear->side == POD_TP_ROW ? emitter->tokens : emitter->residual_tokens) * (double) linear->in * emitter->element_bytes;
-  if (weight.gather_lhs & emitter->tp_axes && pass->part != POD_PART_INPUT)
+  if (weight.gather_lhs & emitter->tp_axes && pass->part != POD_PART_INPUT && !is_frozen)
     saved = gather_saved (pass, linear);
   if (pass->part == POD_PART_WEIGHT)
     {
@@ -343,7 +402,9 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
     cast (pass, linear, "dY", (linear->side == POD_TP_COLUMN ? emitter->tokens : emitter->residual_tokens) * (double) linear->out);
   last = multiply (pass, &product);
   value = pass->value;
-  if (pass->part == POD_PART_INPUT)
+  if (is_frozen)
+    last = adapter_rank (pass) > 0 ? adapter_backward (pass, linear, last) : last;
+  else if (pass->part == POD_PART_INPUT)
     pod_builder_alloc (&emitter->builder, last, emitter->label_kept_grads, kept_grad_bytes (emitter, linear));
   else
     {

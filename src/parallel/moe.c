@@ -358,6 +358,8 @@ multiply_gradient (PodPass *pass, const Routed *r, const Grouped *weight, uint32
   g_autofree char *detail = describe (&kernel);
   uint32_t op;
 
+  if (emitter->job->lora_rank > 0) /* frozen */
+    return pass->value;
   if (pass->part != POD_PART_BOTH)
     pass->kept_input_bytes += r->computed * (double) weight->rows * emitter->element_bytes;
   if (pass->part == POD_PART_INPUT)
@@ -415,6 +417,8 @@ router_weight_gradient (PodPass *pass, const Routed *r)
   PodKernel kernel = router_kernel (pass, r, r->model->hidden, r->model->n_experts, (uint64_t) r->own, emitter->element_bytes, grad_bytes (emitter));
   uint32_t op;
 
+  if (emitter->job->lora_rank > 0) /* frozen */
+    return;
   if (pass->part != POD_PART_BOTH && shared_width (pass) == 0) /* else kept for the shared experts */
     pass->kept_input_bytes += r->own * (double) r->model->hidden * emitter->element_bytes;
   if (pass->part == POD_PART_INPUT)

@@ -172,12 +172,6 @@ unit_at (const PodChunk *chunk, guint index)
   return &g_array_index (chunk->units, PodUnitPlan, index);
 }
 
-static double
-local_params (const PodUnitPlan *unit)
-{
-  return unit->sharded_params + unit->replicated_params;
-}
-
 /* What is there all the time: weights, gradients where they are kept from microbatch to microbatch, optimizer state. */
 static void
 set_static_bytes (const Stage *stage, PodProgramClass *class)
@@ -187,7 +181,8 @@ set_static_bytes (const Stage *stage, PodProgramClass *class)
   const double fsdp = pod_layout_n_shards (layout);
   const double dp = pod_layout_n_replicas (layout);
   PodBytesPerParam bytes;
-  double params = 0;
+  double held = 0;    /* weights */
+  double params = 0;  /* trained, as experts are */
   double state = 0;
   double experts = 0;
 
@@ -196,13 +191,15 @@ set_static_bytes (const Stage *stage, PodProgramClass *class)
     for (guint i = 0; i < stage->chunks[c].units->len; i++)
       {
         const PodUnitPlan *unit = unit_at (&stage->chunks[c], i);
+        const PodTrained trained = pod_unit_trained (emitter, unit);
 
-        params += unit->padded_params;
-        state += (unit->padded_params - unit->copied_table) * (pod_job_state_bytes (emitter->job, unit->shape != NULL) + (emitter->job->has_master ? 4 : 0));
-        state += unit->copied_table * (pod_job_state_bytes (emitter->job, false) + (emitter->job->has_master ? 4 : 0));
-        experts += unit->expert_params / emitter->experts.fsdp;
+        held += unit->padded_params / fsdp + unit->adapter_params / fsdp + unit->expert_params / emitter->experts.fsdp;
+        params += trained.padded;
+        state += (trained.padded - trained.copied_table) * (pod_job_state_bytes (emitter->job, unit->shape != NULL) + (emitter->job->has_master ? 4 : 0));
+        state += trained.copied_table * (pod_job_state_bytes (emitter->job, false) + (emitter->job->has_master ? 4 : 0));
+        experts += trained.experts / emitter->experts.fsdp;
       }
-  class->static_bytes[emitter->label_params] = (params / fsdp + experts) * bytes.params;
+  class->static_bytes[emitter->label_params] = held * bytes.params;
   class->static_bytes[emitter->label_grads] = (params / fsdp / (layout->zero_stage >= 2 ? dp : 1) + experts / (layout->zero_stage >= 2 ? emitter->experts.dp : 1)) * bytes.grads;
   if (!emitter->job->offloads_optimizer)
     class->static_bytes[emitter->label_optimizer] = state / fsdp / (layout->zero_stage >= 1 ? dp : 1) + experts / (layout->zero_stage >= 1 ? emitter->experts.dp : 1) * bytes.optimizer;
@@ -245,10 +242,12 @@ optimizer_block (Stage *stage)
   for (uint32_t c = 0; c < stage->n_chunks; c++)
     for (guint i = 0; i < stage->chunks[c].units->len; i++)
       {
-        params += local_params (unit_at (&stage->chunks[c], i));
-        experts += unit_at (&stage->chunks[c], i)->expert_params / emitter->experts.fsdp;
-        matrices += unit_at (&stage->chunks[c], i)->shape != NULL ? unit_at (&stage->chunks[c], i)->sharded_params - unit_at (&stage->chunks[c], i)->copied_table : 0;
-        replicated += unit_at (&stage->chunks[c], i)->replicated_params;
+        const PodTrained trained = pod_unit_trained (emitter, unit_at (&stage->chunks[c], i));
+
+        params += trained.params;
+        experts += trained.experts / emitter->experts.fsdp;
+        matrices += trained.matrices;
+        replicated += trained.replicated;
         g_array_append_val (units, *unit_at (&stage->chunks[c], i));
       }
   pod_builder_open (builder, name);
@@ -259,10 +258,10 @@ optimizer_block (Stage *stage)
                                    (uint64_t) (replicated * grad_bytes / fsdp));
       pod_builder_depend_before (builder, op, POD_STREAM_COMPUTE, 0);
     }
-  copies = pod_attention_reduce_copies (emitter, units, grad_bytes / fsdp);
+  copies = job->lora_rank > 0 ? POD_NO_OP : pod_attention_reduce_copies (emitter, units, grad_bytes / fsdp);
   if (copies != POD_NO_OP) /* on tp's stream: behind the norms' */
     op = copies;
-  if (stage->tied_comm != POD_NO_COMM)
+  if (stage->tied_comm != POD_NO_COMM && job->lora_rank == 0)
     {
       uint32_t tied = pod_builder_collective (builder, POD_PHASE_OPTIMIZER, -1, "tied embedding gradients all-reduce", POD_STREAM_REDUCE, stage->tied_comm, POD_ALL_REDUCE,
                                               (uint64_t) ((double) pod_job_padded_vocab (job) * (double) job->model->hidden / layout->degree[POD_AXIS_TP] * grad_bytes / fsdp));

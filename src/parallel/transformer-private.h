@@ -26,6 +26,8 @@ typedef struct
   double padded_params;       /* its own parameters with the rows that fsdp adds to shard them evenly */
   double copied_table;        /* of those, a copy of the embedding's table, which optimizers of matrices leave alone */
   double expert_params;       /* of its experts: their copies are sharded and reduced apart */
+  double adapter_params;      /* LoRA: what is trained instead, on this rank after tp */
+  double adapter_replicated;  /* of these, the same on every tp rank */
   uint32_t saved_label;
   double saved_bytes;         /* activations that backward needs, per microbatch: kept on the device, but for */
   double offload_bytes;       /* those that wait in the host's memory, and */
@@ -123,6 +125,18 @@ typedef struct
 /* Ops of a unit's forward (phase FORWARD or RECOMPUTE) and backward, from pass->value on; pass->value is the result. */
 void pod_pass_forward (PodPass *pass);
 void pod_pass_backward (PodPass *pass);
+/* Parameters of a unit that are trained, on this rank after tp, before fsdp: all, or LoRA's adapters alone. */
+typedef struct
+{
+  double params;       /* experts left out */
+  double padded;       /* with the rows that fsdp adds */
+  double matrices;     /* of params */
+  double replicated;   /* of params: on every tp rank */
+  double copied_table; /* of params: an embedding's copy */
+  double experts;
+} PodTrained;
+
+PodTrained pod_unit_trained (const PodEmitter *emitter, const PodUnitPlan *unit);
 void pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, PodUnitPlan *out);
 
 /* What part @part of the model is made of, in model order. Returns: (transfer full) (element-type PodUnitPlan) */
@@ -137,6 +151,8 @@ typedef struct
   double weights;        /* of matrices that tp shards, on this rank */
   double global_weights; /* the same of the whole model */
   double replicated;     /* parameters that every tensor rank has */
+  double adapter_sides;  /* of its matrices: sums of inputs and outputs, which an adapter's rank multiplies */
+  double adapter_whole;  /* of these, on every tp rank */
   double padded;         /* of both, with the rows that fsdp adds */
   double qkv_bytes;      /* what backward needs: queries, keys, values and what they are made of */
   double scores_bytes;   /* core attention's inside */

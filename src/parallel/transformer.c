@@ -135,6 +135,14 @@ plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
   plan->padded_params = attention.padded + padded_ffn (emitter, &sizes) + plan->sharded_params - weights + plan->replicated_params - attention.replicated;
   plan->input_bytes = emitter->residual_tokens * hidden * emitter->element_bytes;
 
+  if (job->lora_rank > 0)
+    {
+      const bool has_ffn = sizes.ffn > 0 && !plan->shape->is_moe; /* experts have no adapters */
+
+      plan->adapter_params = (double) job->lora_rank
+                             * (attention.adapter_sides + (has_ffn ? 2 * hidden + (double) (sizes.ffn * (sizes.ffn_matrices_in + 1)) : 0));
+      plan->adapter_replicated = (double) job->lora_rank * (attention.adapter_whole + (has_ffn ? 2 * hidden : 0));
+    }
   keep_layer (emitter, &attention, &sizes, n_norms, plan->tensor_bytes, plan->input_bytes);
   if (plan->shape->is_moe)
     plan->tensor_bytes[POD_TENSOR_FFN_IN] += pod_moe_saved_bytes (emitter);
@@ -164,6 +172,19 @@ plan_mtp (const PodEmitter *emitter, double table, double padded_table, PodUnitP
   plan->copied_table = has_copy ? padded_table : 0;
   plan->gathered_params = plan->padded_params + (has_copy || model->is_tied ? 1 : 2) * padded_table;
   plan->saved_bytes += 6 * plan->input_bytes;
+}
+
+PodTrained
+pod_unit_trained (const PodEmitter *emitter, const PodUnitPlan *unit)
+{
+  if (emitter->job->lora_rank > 0)
+    return (PodTrained){ .params = unit->adapter_params, .padded = unit->adapter_params, .matrices = unit->adapter_params, .replicated = unit->adapter_replicated };
+  return (PodTrained){ .params = unit->sharded_params + unit->replicated_params,
+                       .padded = unit->padded_params,
+                       .matrices = unit->shape != NULL ? unit->sharded_params - unit->copied_table : 0,
+                       .replicated = unit->replicated_params,
+                       .copied_table = unit->copied_table,
+                       .experts = unit->expert_params };
 }
 
 void
@@ -539,7 +560,7 @@ pod_pass_backward (PodPass *pass)
   switch (pass->unit->kind)
     {
     case POD_UNIT_EMBEDDING: /* all of it is the table's gradient */
-      if (pass->part == POD_PART_INPUT)
+      if (pass->part == POD_PART_INPUT || pass->emitter->job->lora_rank > 0)
         break;
       pass->part = POD_PART_BOTH;
       embedding_backward (pass);

@@ -503,6 +503,7 @@ set_options (const PodScenario *scenario, PodRun *run)
   pod_result_set_bool (r, "options.dropout", job->has_dropout);
   if (job->layout.degree[POD_AXIS_CP] > 1)
     pod_result_set_string (r, "options.cp_kind", pod_cp_kind_names[job->layout.cp_kind]);
+  pod_result_set_int (r, "options.lora", (int64_t) job->lora_rank);
   pod_result_set_string (r, "options.optimizer", pod_optimizer_names[job->optimizer]);
   pod_result_set_string (r, "options.dtype", pod_dtype_name (job->dtype));
   pod_result_set_string (r, "options.param_dtype", pod_dtype_name (job->param_dtype));
@@ -521,6 +522,19 @@ set_options (const PodScenario *scenario, PodRun *run)
     pod_result_set_string (r, "options.packet", scenario->packet);
 }
 
+/* Frozen weights have no gradients of their own: 4 FLOPs a parameter and token instead of 6. */
+static void
+freeze (PodTokenFlops *flops)
+{
+  const double unused = flops->linear / 3;
+
+  flops->linear -= unused;
+  flops->megatron -= unused;
+  flops->causal -= unused;
+  flops->palm -= unused;
+  flops->sixnd -= flops->sixnd / 3;
+}
+
 bool
 pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
 {
@@ -533,6 +547,8 @@ pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
   if (!parse_convention (scenario, &convention, error))
     return false;
   pod_model_token_flops (run->model, run->job.batch.seq_len, &flops);
+  if (run->job.lora_rank > 0)
+    freeze (&flops);
   pod_result_set_int (r, "schema_version", SCHEMA_VERSION);
   pod_result_set_string (r, "topology.name", run->topology->name);
   pod_result_set_string (r, "topology.chip", run->topology->chip->name);

@@ -323,6 +323,12 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
   if (!is_adam_fp32 && !choose ("optimizer", scenario->optimizer, pod_optimizer_names, POD_OPTIMIZER_ADAM, &word, error))
     return false;
   job->optimizer = is_adam_fp32 ? POD_OPTIMIZER_ADAM : (PodOptimizer) word;
+  job->lora_rank = scenario->lora;
+  if (job->lora_rank > run->model->hidden)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--lora: rank %" G_GUINT64_FORMAT " is above the model's hidden size %" G_GUINT64_FORMAT, job->lora_rank, run->model->hidden);
+      return false;
+    }
   job->offloads_optimizer = scenario->offload_optimizer == 1;
   if (job->offloads_optimizer && !(run->topology->chip->host_bytes_per_s.nominal > 0))
     {
@@ -441,6 +447,13 @@ choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
   if (run->schedule == NULL)
     return false;
   run->job.schedule = run->schedule;
+  if (run->job.lora_rank > 0 && run->schedule->kind >= POD_SCHEDULE_ZB_H1)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--lora: with frozen weights no weight gradients can be put off: take --schedule 1f1b, gpipe, interleaved or breadth-first");
+      return false;
+    }
+  if (run->job.lora_rank > 0)
+    assume (run->assumptions, "LoRA: weights frozen, adapters of rank %" G_GUINT64_FORMAT " beside each linear layer of the Transformer layers (fused q, k, v and fused FFN inputs have one); experts, embedding and head have none; FLOPs counted are 4 a frozen parameter and token", run->job.lora_rank);
   if (pod_schedule_steps_overlap (run->schedule) && pp > 1)
     assume (run->assumptions, "steps overlap: the step's time is the most that one stage takes from its first forward to its end (the optimizer waits for no other stage)");
   if (run->schedule->is_two_way)

@@ -71,6 +71,7 @@ typedef struct
   uint64_t micro_batch;
   uint64_t zero;
   uint64_t prefetch;
+  uint64_t lora;
   uint64_t route_nodes;
   uint64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, mtp; /* 0 = as the model says */
   double price;        /* USD per chip-hour, < 0 = the chip's list price */
