@@ -137,6 +137,16 @@ wait_for_near (PodChunk *chunk, const PodPass *pass)
   pod_builder_depend_before (&chunk->emitter->builder, pass->first_compute, POD_STREAM_TP, 0);
 }
 
+/* Where sends are not overlapped, a block begins when all that the rank has sent is through. */
+static void
+wait_for_sends (PodChunk *chunk, const PodPass *pass)
+{
+  static const PodStream sends[] = { POD_STREAM_SEND_ACT, POD_STREAM_SEND_GRAD, POD_STREAM_SEND_ACT_BACK, POD_STREAM_SEND_GRAD_BACK };
+
+  for (unsigned i = 0; !chunk->emitter->job->is_p2p_overlapped && pass->first_compute != POD_NO_OP && i < G_N_ELEMENTS (sends); i++)
+    pod_builder_depend_before (&chunk->emitter->builder, pass->first_compute, sends[i], 0);
+}
+
 /* Activations that wait for backward in the host's memory leave when the unit has made them. */
 static void
 send_to_host (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass)
@@ -190,6 +200,8 @@ forward_ops (PodChunk *chunk)
       pod_pass_forward (&pass);
       if (i == 0 && chunk->has_near_input)
         wait_for_near (chunk, &pass);
+      if (i == 0)
+        wait_for_sends (chunk, &pass);
       pod_builder_alloc (builder, pass.first_compute, unit->saved_label, unit->saved_bytes - unit->again_bytes - unit->offload_bytes);
       send_to_host (chunk, unit, &pass);
       free_gathered (chunk, unit, &pass);
@@ -388,6 +400,8 @@ backward_ops (PodChunk *chunk, PodPart part, bool is_last)
       backward_unit (chunk, index, part, value, weights, fetched, &pass);
       if (position == 0 && chunk->recv_grad == POD_NO_COMM) /* of the loss (whole once its all-reduce is), or of a part on this rank */
         wait_for_near (chunk, &pass);
+      if (position == 0)
+        wait_for_sends (chunk, &pass);
       if (part == POD_PART_INPUT && unit->kind == POD_UNIT_EMBEDDING && position > 0) /* what the table's gradient is made of */
         pod_builder_alloc (&emitter->builder, last_of_all (last_of), emitter->label_kept_grads, residual_bytes (emitter));
       if (is_reducing && emitter->job->is_dp_overlapped)

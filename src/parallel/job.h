@@ -48,6 +48,7 @@ typedef struct
   bool has_dropout;             /* after attention and FFN, a mask byte each; unfused cores drop scores too */
   unsigned prefetch;            /* FSDP gathers this many units ahead; 0 = not overlapped */
   bool is_tp_overlapped;        /* collective matmul: tp's gathers and reductions in pieces behind their matmuls */
+  bool is_p2p_overlapped;       /* a stage computes on while it sends */
   bool is_dp_overlapped;        /* gradient reductions behind backward compute */
   double expert_load;           /* copies of tokens that the busiest rank's experts compute, over the mean; with a capacity factor
                                    that factor, for all experts are filled up to it */

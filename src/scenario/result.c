@@ -503,6 +503,8 @@ set_options (const PodScenario *scenario, PodRun *run)
   pod_result_set_bool (r, "options.dropout", job->has_dropout);
   if (job->layout.degree[POD_AXIS_CP] > 1)
     pod_result_set_string (r, "options.cp_kind", pod_cp_kind_names[job->layout.cp_kind]);
+  pod_result_set_int (r, "options.document_len", (int64_t) scenario->document_len);
+  pod_result_set_bool (r, "options.overlap_p2p", job->is_p2p_overlapped);
   pod_result_set_int (r, "options.lora", (int64_t) job->lora_rank);
   pod_result_set_string (r, "options.optimizer", pod_optimizer_names[job->optimizer]);
   pod_result_set_string (r, "options.dtype", pod_dtype_name (job->dtype));

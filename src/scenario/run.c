@@ -158,6 +158,33 @@ pod_scenario_model (const PodScenario *scenario, GPtrArray *assumptions, GError 
   return g_steal_pointer (&model);
 }
 
+/* Packed sequences: attention reaches no further than a document, as if each were a chunk. */
+static bool
+pack_documents (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  const uint64_t length = scenario->document_len;
+
+  if (length == 0)
+    return true;
+  if (run->job.batch.seq_len % length != 0)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--document-len: sequences of %" G_GUINT64_FORMAT " are not whole documents of %" G_GUINT64_FORMAT ": remainder %" G_GUINT64_FORMAT,
+                   run->job.batch.seq_len, length, run->job.batch.seq_len % length);
+      return false;
+    }
+  for (unsigned i = 0; i < run->model->n_kinds; i++)
+    {
+      PodLayerKind *kind = &run->model->kinds[i];
+
+      if (kind->window > 0 && kind->window <= length)
+        continue;
+      kind->window = length;
+      kind->is_chunked = true;
+    }
+  assume (run->assumptions, "sequences are packed: %" G_GUINT64_FORMAT " documents of %" G_GUINT64_FORMAT " tokens, which attend to themselves alone", run->job.batch.seq_len / length, length);
+  return true;
+}
+
 /* Picks a word out of a list, or the default when the option was not given. */
 static bool
 choose (const char *option, const char *text, const char *const *words, int fallback, int *out, GError **error)
@@ -411,6 +438,7 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
         }
     }
   job->layout.is_sequence_parallel = scenario->sequence_parallel != 0;
+  job->is_p2p_overlapped = scenario->overlap_p2p != 0;
   job->is_dp_overlapped = scenario->overlap_dp != 0;
   job->prefetch = scenario->overlap_fsdp == 0 ? 0 : scenario->prefetch == UINT64_MAX ? 1 : (unsigned) MIN (scenario->prefetch, 1000);
   job->is_fsdp_padded = run->fidelity != POD_FIDELITY_BOOK;
@@ -568,7 +596,7 @@ prepare (const PodScenario *scenario, PodRun *run, GError **error)
   run->job.model = run->model;
   run->job.batch.micro_batch = scenario->micro_batch > 0 ? scenario->micro_batch : 1;
   run->job.batch.is_embed_head_as_layers = scenario->embed_head_as_layers == 1;
-  if (!parse_seq_len (scenario, run, error) || !parse_global_batch (scenario, run, error) || !parse_stage_layers (scenario, run, error)
+  if (!parse_seq_len (scenario, run, error) || !pack_documents (scenario, run, error) || !parse_global_batch (scenario, run, error) || !parse_stage_layers (scenario, run, error)
       || !pod_run_parse_overhead (scenario, run, error) || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error) || !choose_attention (scenario, run, error)
       || !pod_layout_check (&run->job.layout, run->model, &run->job.batch, run->topology->n_devices, scenario->allow_idle == 1, run->assumptions, error)
       || !choose_routing (scenario, run, error) || !choose_schedule (scenario, run, error))

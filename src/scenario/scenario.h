@@ -72,6 +72,7 @@ typedef struct
   uint64_t zero;
   uint64_t prefetch;
   uint64_t lora;
+  uint64_t document_len;
   uint64_t route_nodes;
   uint64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, mtp; /* 0 = as the model says */
   double price;        /* USD per chip-hour, < 0 = the chip's list price */
@@ -80,6 +81,7 @@ typedef struct
   int overlap_fsdp;
   int overlap_dp;
   int overlap_tp;
+  int overlap_p2p;
   int embed_head_as_layers;
   int allow_idle;
   int causal;
