@@ -142,8 +142,11 @@ print_run (const PodRun *run, bool is_explained)
 {
   g_autofree char *summary = pod_report_step (run->result);
   g_autofree char *explain = is_explained ? pod_report_explain (run->exec) : NULL;
+  g_autofree char *shardings = is_explained && run->shardings != NULL ? pod_mesh_shardings_explain (run->shardings, run->model) : NULL;
 
   fputs (summary, stdout);
+  if (shardings != NULL)
+    fputs (shardings, stdout);
   if (explain != NULL)
     fputs (explain, stdout);
 }

@@ -14,3 +14,9 @@ void pod_run_set_overhead (PodRun *run);
 
 /* Fills memory.would_fit of a run that does not fit: single changes that would make it, each run, fastest first; else an empty list. */
 void pod_run_advise (const PodScenario *scenario, PodRun *run);
+
+/* --mesh and --shard become --layout, with --map, --order and --sequence-parallel in its words. Returns: (transfer full) a scenario without
+ * a mesh; what it says is added to @assumptions. Errors as pod_mesh_shardings_parse. */
+PodScenario *pod_scenario_from_mesh (const PodScenario *scenario, PodMeshShardings *shardings, GPtrArray *assumptions, GError **error);
+/* An error about such a scenario's layout speaks of the mesh. */
+void pod_scenario_tell_mesh (const PodScenario *scenario, const PodMeshShardings *shardings, GError **error);

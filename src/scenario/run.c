@@ -666,12 +666,27 @@ PodRun *
 pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GError **error)
 {
   g_autoptr (PodRun) run = g_new0 (PodRun, 1);
+  g_autoptr (PodScenario) of_mesh = NULL;
 
   run->assumptions = g_ptr_array_new_with_free_func (g_free);
   run->warnings = g_ptr_array_new_with_free_func (g_free);
   if (scenario->framework_note != NULL)
     assume (run->assumptions, "%s", scenario->framework_note);
-  if (!prepare (scenario, run, error) || !execute (scenario, request, run, error) || !pod_run_summarise (scenario, run, error))
+  if (scenario->mesh->len > 0 || scenario->shard->len > 0)
+    {
+      run->shardings = g_new0 (PodMeshShardings, 1);
+      of_mesh = pod_scenario_from_mesh (scenario, run->shardings, run->assumptions, error);
+      if (of_mesh == NULL)
+        return NULL;
+      scenario = of_mesh;
+    }
+  if (!prepare (scenario, run, error))
+    {
+      if (of_mesh != NULL)
+        pod_scenario_tell_mesh (scenario, run->shardings, error);
+      return NULL;
+    }
+  if (!execute (scenario, request, run, error) || !pod_run_summarise (scenario, run, error))
     return NULL;
   if (!request->needs_no_advice)
     pod_run_advise (scenario, run);
@@ -692,6 +707,7 @@ pod_run_free (PodRun *run)
   pod_model_free (run->model);
   pod_topology_free (run->topology);
   pod_schedule_free (run->schedule);
+  g_free (run->shardings);
   g_free (run->part_layers);
   g_free (run->given_stage_layers);
   g_ptr_array_unref (run->assumptions);

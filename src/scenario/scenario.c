@@ -17,6 +17,8 @@ const PodOption pod_scenario_options[] = {
   { "model", POD_OPTION_TEXT, AT (model), "M", "model: a Hugging Face config.json, or a name in workloads/models/" },
   { "workload", POD_OPTION_TEXT, AT (workload), "FILE", "XML file with model, batch, precision and layout; options override it" },
   { "layout", POD_OPTION_TEXT, AT (layout), "AXES", "degrees: \"dp=2 fsdp=64 tp=8 pp=4 ep=8\"; one may be auto" },
+  { "mesh", POD_OPTION_LIST, AT (mesh), "AXES", "the layout as JAX says it: a mesh with named axes, \"X=4,Y=8\", and --shard; may be repeated" },
+  { "shard", POD_OPTION_LIST, AT (shard), "TENSOR=DIMS", "which axes of --mesh cut a tensor: \"W_in=[D_X, F_Y]\"; may be repeated" },
   { "map", POD_OPTION_TEXT, AT (map), "MAP", "axes on a torus, innermost first: \"tp=x:4 fsdp=x:4,y,z\"" },
   { "order", POD_OPTION_TEXT, AT (order), "AXES", "axes on a switched machine, innermost first: tp,cp,ep,fsdp,dp,pp" },
   { "seq-len", POD_OPTION_TEXT, AT (seq_len), "N", "tokens of a sequence" },
@@ -85,7 +87,6 @@ pod_scenario_new (void)
 {
   PodScenario *scenario = g_new0 (PodScenario, 1);
 
-  scenario->set = g_ptr_array_new_with_free_func (g_free);
   scenario->price = -1;
   scenario->availability = -1;
   for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
@@ -93,6 +94,8 @@ pod_scenario_new (void)
       *(int *) ((char *) scenario + option->offset) = -1;
     else if (option->kind == POD_OPTION_WHOLE)
       *(uint64_t *) ((char *) scenario + option->offset) = UINT64_MAX;
+    else if (option->kind == POD_OPTION_LIST)
+      *(GPtrArray **) ((char *) scenario + option->offset) = g_ptr_array_new_with_free_func (g_free);
   return scenario;
 }
 
@@ -103,6 +106,15 @@ copy_text (gconstpointer text, gpointer data)
   return g_strdup (text);
 }
 
+static GPtrArray *
+copy_list (GPtrArray *list)
+{
+  GPtrArray *copy = g_ptr_array_copy (list, copy_text, NULL);
+
+  g_ptr_array_set_free_func (copy, g_free);
+  return copy;
+}
+
 PodScenario *
 pod_scenario_copy (const PodScenario *scenario)
 {
@@ -111,9 +123,9 @@ pod_scenario_copy (const PodScenario *scenario)
   for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
     if (option->kind == POD_OPTION_TEXT)
       *(char **) ((char *) copy + option->offset) = g_strdup (*(char *const *) ((const char *) scenario + option->offset));
+    else if (option->kind == POD_OPTION_LIST)
+      *(GPtrArray **) ((char *) copy + option->offset) = copy_list (*(GPtrArray *const *) ((const char *) scenario + option->offset));
   copy->framework_note = g_strdup (scenario->framework_note);
-  copy->set = g_ptr_array_copy (scenario->set, copy_text, NULL);
-  g_ptr_array_set_free_func (copy->set, g_free);
   return copy;
 }
 
@@ -125,7 +137,8 @@ pod_scenario_free (PodScenario *scenario)
   for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
     if (option->kind == POD_OPTION_TEXT)
       g_free (*(char **) ((char *) scenario + option->offset));
-  g_ptr_array_unref (scenario->set);
+    else if (option->kind == POD_OPTION_LIST)
+      g_ptr_array_unref (*(GPtrArray **) ((char *) scenario + option->offset));
   g_free (scenario->framework_note);
   g_free (scenario);
 }
@@ -262,24 +275,47 @@ pod_scenario_is_set (const PodScenario *scenario, const PodOption *option)
   return false;
 }
 
+/* What said the layout before the workload file was read: it is one thing, by --layout or by --mesh and --shard. */
+typedef struct
+{
+  bool has_layout;
+  bool has_mesh;
+  bool has_shard;
+} SaidLayout;
+
+/* The option elsewhere that an attribute of the file gives way to, NULL: none. */
+static const char *
+overriding (const PodScenario *scenario, const SaidLayout *said, const PodOption *option)
+{
+  const bool is_shard = option->offset == AT (shard);
+
+  if (option->offset == AT (layout))
+    return said->has_layout ? "layout" : said->has_mesh ? "mesh" : said->has_shard ? "shard" : NULL;
+  if (option->offset == AT (mesh) || is_shard)
+    return said->has_layout ? "layout" : (is_shard ? said->has_shard : said->has_mesh) ? option->name : NULL;
+  return pod_scenario_is_set (scenario, option) && option->kind != POD_OPTION_LIST ? option->name : NULL;
+}
+
 /* One attribute of the workload file: an option of that name, unless it was said elsewhere. */
 static bool
-take_attribute (PodScenario *scenario, const PodXml *xml, xmlNodePtr node, const char *name, const char *value, GError **error)
+take_attribute (PodScenario *scenario, const SaidLayout *said, const PodXml *xml, xmlNodePtr node, const char *name, const char *value, GError **error)
 {
   bool is_negated;
   const PodOption *option = find_option (name, &is_negated);
+  const char *other;
 
   if (option == NULL || option->offset == AT (workload))
     return pod_xml_error (xml, node, error, "%s: no such option", name);
-  if (pod_scenario_is_set (scenario, option) && option->kind != POD_OPTION_LIST)
+  other = overriding (scenario, said, option);
+  if (other != NULL)
     {
       if (scenario->strict == 1)
-        return pod_xml_error (xml, node, error, "%s=\"%s\" contradicts --%s on the command line (--strict)", name, value, name);
+        return pod_xml_error (xml, node, error, "%s=\"%s\" contradicts --%s on the command line (--strict)", name, value, other);
       return true;
     }
   if (option->kind == POD_OPTION_LIST) /* before those of the command line, which win by coming last */
     {
-      g_ptr_array_insert (scenario->set, 0, g_strdup (value));
+      g_ptr_array_insert (*(GPtrArray **) ((char *) scenario + option->offset), 0, g_strdup (value));
       return true;
     }
   if (!pod_scenario_set (scenario, name, value, error))
@@ -297,6 +333,7 @@ pod_scenario_load_workload (PodScenario *scenario, GError **error)
   g_autofree char *schema = NULL;
   g_autoptr (PodXml) xml = NULL;
   g_autoptr (GHashTable) seen = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  const SaidLayout said = { scenario->layout != NULL, scenario->mesh->len > 0, scenario->shard->len > 0 };
 
   if (scenario->workload == NULL)
     return true;
@@ -325,7 +362,7 @@ pod_scenario_load_workload (PodScenario *scenario, GError **error)
           return pod_xml_error (xml, node, error, "%s: no option has a prefix", (const char *) attribute->name);
         if (!g_hash_table_add (seen, g_strdup ((const char *) attribute->name)))
           return pod_xml_error (xml, node, error, "%s: stands in two elements", (const char *) attribute->name);
-        if (!take_attribute (scenario, xml, node, (const char *) attribute->name, value, error))
+        if (!take_attribute (scenario, &said, xml, node, (const char *) attribute->name, value, error))
           return false;
       }
   return true;

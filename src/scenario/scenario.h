@@ -4,6 +4,7 @@
 
 #include "exec/exec.h"
 #include "parallel/job.h"
+#include "parallel/mesh-shardings.h"
 
 /* One run: a topology, a model, a layout and options become a result. Everything that asks questions (run, compare, search)
  * fills a scenario and reads its run. */
@@ -68,6 +69,8 @@ typedef struct
   char *tokens;
   char *flops_convention;
   GPtrArray *set;      /* "PATH=VALUE" */
+  GPtrArray *mesh;     /* "X=4,Y=8" */
+  GPtrArray *shard;    /* "W_in=[D_X, F_Y]" */
   uint64_t micro_batch;
   uint64_t zero;
   uint64_t prefetch;
@@ -138,6 +141,7 @@ typedef struct
   PodFidelity fidelity;
   GPtrArray *assumptions; /* (element-type utf8) */
   GPtrArray *warnings;
+  PodMeshShardings *shardings; /* (nullable) where the layout was said by them */
   JsonObject *result;     /* CLI.md's keys */
   PodMemoryOverhead overhead;
   bool fits;
