@@ -97,6 +97,51 @@ done
 for text in 'fsdp=x:0,y,z' 'fsdp=x:3,y,z' 'fsdp=x,y' 'fsdp=x:18446744073709551615' "fsdp=x$(printf ',x:1%.0s' {1..100})"; do
   option map "$text" '' '[23]'
 done
+# shard "MESH" "TENSOR=DIMS; ..." [PATTERN [STATUS [MORE...]]]
+shard () { refused_run "option/shard $1 ${2:0:80}" "${4:-2}" "${3---shard: }" --mesh "$1" --shard "$2" "${@:5}"; }
+for text in '' X X= X=0 X=-1 X=nan X=1.5 x=8 XY=8 8 X=8=8 'X=4,X=2' 'X=4,,Y=2' 'X=1,Y=1,Z=1,A=1,B=1,C=1,D=8' "X=$long" "$long" $'X=8\033'; do
+  shard "$text" 'W_in=[D_X,F]' '--mesh: '
+done
+shard X=8388608 'W_in=[D_X,F]' '--mesh: .*more than' 3
+shard X=18446744073709551616 'W_in=[D_X,F]' '--mesh: '
+for text in '' ';' W_in W_in= =[D_X,F] '[D_X,F]' 'W_in[D_X,F]' 'W_in=[D_X,F' 'W_in=[D_X F]' 'W_in=D_X,F' 'W_in=[D_,F]' 'W_in=[D_XX,F]' 'W_in=[D_X,F_X]' \
+  'W_in=[D_X]' 'W_in=[D_X,G]' 'W_in=[D_X,F,B]' 'W_in=[D_X,D]' 'W_in=[4096_X,F]' 'W_in=[D_Q,F]' 'W_in=bf16[D_X,F]' 'W_in=[D_X,F]{U_X}' 'W_in=[D_X,F] * W_out=[F,D] -> In=[D,F]' \
+  'W_in=[D_X,F]; W_in=[D_X,F]' 'W_in=[D_X,F]; w_IN=[D_X,F]' 'frobnicate=[D_X,F]' 'W_expert=[E_X,D,F]' "$long" "W_in=$long" "W_in=[$long]" "$long=[D_X,F]" $'W_in=[D_X,F]\033' $'W_in=\303('; do
+  shard X=8 "$text"
+done
+# Each names the tensor, its dimension, the axis, and what would be right
+shard 'X=2,Y=4' 'In=[B_X,S,D]' '--shard: axis Y cuts no tensor.*right: In=\[B_Y, S, D\]'
+shard X=8 'In=[B_X,S,D]; W_in=[D_X,F]; W_out=[F,D]' '--shard: W_out: its dimension D is not cut by X, which is fsdp .*right: W_out=\[F, D_X\]$'
+shard 'X=2,Y=4' 'In=[B_X,S,D]; W_in=[D_X,F_Y]; W_out=[F,D_XY]' '--shard: axis Y cuts F of W_in, D of W_out, .*right: In=\[B_Y, S, D\]'
+shard 'X=2,Y=4' 'W_in=[D_X,F_Y]; W_out=[F_X,D_Y]' '--shard: axis X cuts D of W_in, F of W_out, .*right: In=\[B_X, S, D\]'
+shard 'X=2,Y=4' 'In=[B_X,S,D]; W_in=[D_X,F_Y]; W_out=[F,D_X]' '--shard: W_out: its dimension F is not cut by Y, which is tp .*right: W_out=\[F_Y, D_X\]$'
+shard 'X=2,Y=4' 'In=[B_X,S,D]; W_in=[D_X,F_Y]; Wq=[D_X,N,H_Y]' '--shard: Wq: its dimension H is cut by Y, which is tp .*right: Wq=\[D_X, N_Y, H\]$'
+shard X=8 'In=[B,S,D]; W_in=[D_X,F]' '--shard: axis X cuts D of W_in.*right: In=\[B_X, S, D\]'
+shard X=8 'In=[B,S,D_X]; W_in=[D_X,F]' '--shard: axis X cuts D of In, D of W_in'
+shard X=8 'In=[B,S_X,D]; W_in=[D_X,F]' '--shard: W_in: its dimension D is cut by X, which is cp .*right: W_in=\[D, F\]$'
+shard 'X=2,Z=4' 'In=[B_X,S_Z,D]; W_in=[D_X,F]' '--shard: W_in: its dimension D is not cut by Z, which is cp .*right: W_in=\[D_XZ, F\]$'
+shard 'P=2,X=4' 'W_in=[L_P,D_X,F]; W_out=[L,F,D_X]' '--shard: W_out: its dimension L is not cut by P, which is pp .*right: W_out=\[L_P, F, D_X\]$'
+shard P=8 'In=[B_P,S,D]; W_in=[L_P,D,F]' '--shard: axis P cuts B of In, L of W_in.*right: L alone by P'
+shard 'X=2,Y=2,Z=2' 'In=[B_X,S_Y,D]; W_in=[D_X,F_YZ]' '--shard: In: its dimension S is cut by a part of the axes that are tp \(YZ\); right: S_YZ'
+shard 'X=2,Y=4' 'In=[B_X,S_Y,D]; W_in=[D_X,F_Y]' '--shard: In: its dimension S is cut by Y.*right: S without Y$' 2 --no-sequence-parallel
+shard 'X=2,Y=4' 'In=[B_X,S,D]; W_in=[D_X,F_Y]' '--shard: In: its dimension S is not cut by Y.*right: S_Y$' 2 --sequence-parallel
+shard X=8 'In=[B_X,S,D]; W_in=[D,F]' '--shard: W_in: its dimension D is not cut by X, which is fsdp' 2 --zero 3
+shard X=8 'W_in=[D_X,F]' '--mesh: .*--layout' 2 --layout fsdp=8
+refused_run 'option/shard without a mesh' 2 '--shard: .*--mesh' --shard 'W_in=[D_X,F]'
+shard X=8 'W_gate=[D_X,F]' '--shard: mlp-block has no W_gate' 2 --model mlp-block
+shard X=8 'Wk=[D_X,K,H]' '--shard: deepseek-v2 has no Wk: its attention is latent' 2 --model deepseek-v2
+shard X=8 'W_in=[D_X,F]' '--shard: mixtral-8x7b has no W_in: .*W_expert' 2 --model mixtral-8x7b
+shard 'X=2,Y=4' 'In=[B_X,S_Y,D]; Wq=[D_X,N_Y,H]; W_expert=[E_X,D,F]' '--shard: W_expert: its dimension E is cut by X, but not by Y, .*right: Y cuts E or F too' 2 --model mixtral-8x7b
+shard 'X=2,Y=4' 'In=[B_X,S_Y,D]; Wq=[D_X,N_Y,H]; W_expert=[E_Y,D,F]' '--shard: W_expert: its dimension D is not cut by X, .*right: W_expert=\[E_Y, D_X, F\]$' 2 --model mixtral-8x7b
+shard 'X=2,Y=4' 'In=[B_X,S,D]; Wq=[D_X,N_Y,H]' '--shard: In: its dimension S is not cut by Y: .*right: S_Y$' 2 --model mixtral-8x7b
+shard X=8 'In=[B_X,S,D]; W_in=[D_X,F]' '--shard: W_in: dimension D \(100\) does not divide over X \(8\): 4 are left over; the next sizes that do are 96 and 104$' 3 --hidden 100 --heads 4 --kv-heads 4 --head-dim 25
+shard 'X=2,Y=16' 'Wq=[D_X,N_Y,H]; Wk=[D_X,K,H]' '--shard: Wk: its dimension K has 8 heads for the 16 ranks of Y.*right: two axes in place of Y, 8 and 2' 2 --topology tpu-v5p:4x4x2
+shard X=4 'In=[B_X,S,D]' '--mesh: as layout "dp=4": .*allow-idle' 3
+shard X=16 'In=[B_X,S,D]' '--mesh: as layout "dp=16": ' 3
+shard 'X=2,Y=4' 'W_in=[D_X,F_Y]' '--map: ' '[23]' --map 'X=x:2 Y=y,z X=x'
+shard 'X=2,Y=4' 'W_in=[D_X,F_Y]' '--map: ' '[23]' --map 'X=x tp=y,z'
+shard 'X=2,Y=4' 'W_in=[D_X,F_Y]' '--order ' 2 --order Y,X
+shard 'X=2,Z=4,Y=2' 'In=[B_XZ,S,D]; W_in=[D_XZ,F_Y]' '--order: .*one of fsdp=8 tp=2 must follow one another' 2 --topology h100:8x2 --order X,Y,Z
 experts=(--topology h100:8 --model mixtral-8x7b --layout "dp=8 ep=8" --global-batch 8)
 head -c 100 /dev/zero > nulls
 echo '1 2 3 4 5 6 7 -8' > negative-load
