@@ -64,24 +64,27 @@ seconds (const PodEventQueue *queue)
   return (double) pod_event_queue_now (queue) * 1e-12;
 }
 
-static void
-run_flow (const PodPlanQuery *query, const PodPlan *plan, PodCollectiveRun *out)
+static bool
+run_flow (const PodPlanQuery *query, const PodPlan *plan, PodCollectiveRun *out, GError **error)
 {
   g_autofree double *capacity = link_rates (query);
   g_autoptr (PodEventQueue) queue = pod_event_queue_new ();
   uint32_t n_done = 0;
-  g_autoptr (PodNetwork) network
-      = pod_network_new (POD_NETWORK_FLOW, queue, NETWORK_KIND, query->topology->n_links, capacity,
-                         count_done, &n_done);
+  g_autoptr (PodNetwork) network = NULL;
   double ratio = plan->busiest_ratio * (plan->wire_ratio > 0 ? plan->wire_ratio : 1);
   PodEvent event;
 
+  if (!pod_network_check_rates (query->topology->n_links, capacity, error))
+    return false;
+  network = pod_network_new (POD_NETWORK_FLOW, queue, NETWORK_KIND, query->topology->n_links,
+                             capacity, count_done, &n_done);
   pod_network_start (network, plan->entries, plan->n_entries,
                      (uint64_t) llround ((double) query->payload_bytes * ratio), plan->latency_ps,
                      0, 0);
   while (pod_event_queue_pop (queue, &event))
     pod_network_handle (network, &event);
   out->time_s = seconds (queue);
+  return true;
 }
 
 /* Packets are of the algorithm's own messages: they know no other delays than those of links, and
@@ -148,8 +151,7 @@ pod_collective_simulate (const PodPlanQuery *query, const PodPlan *plan, PodNetw
     return check_packets (query, error)
            && run_packets (query, plan, options != NULL ? options : &defaults, out, error);
   if (mode == POD_NETWORK_FLOW && query->fidelity != POD_FIDELITY_BOOK)
-    run_flow (query, plan, out);
-  else
-    out->time_s = pod_plan_time (query->topology, query->fidelity, plan, query->payload_bytes);
+    return run_flow (query, plan, out, error);
+  out->time_s = pod_plan_time (query->topology, query->fidelity, plan, query->payload_bytes);
   return true;
 }

@@ -575,6 +575,8 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   if (exec.routes == NULL)
     return NULL;
   exec.fold = pod_fold_new (request->topology, request->fidelity, request->program, exec.routes->routes, is_packet || !request->is_folded);
+  if (request->fidelity != POD_FIDELITY_BOOK && !pod_network_check_rates (exec.fold->n_links, exec.fold->capacity, error))
+    return NULL;
   exec.graph = compile (request->program, request->topology->chip, kernels);
   exec.queue = pod_event_queue_new ();
   make_meetings (&exec);

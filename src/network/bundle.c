@@ -21,7 +21,7 @@ capacity_units (double bytes_per_s)
 {
   double units = floor (bytes_per_s * POD_RATE_UNITS_PER_BYTE);
 
-  g_assert (bytes_per_s > 0 && units < 0x1p63);
+  g_assert (bytes_per_s > 0 && bytes_per_s < POD_RATE_LIMIT_BYTES_PER_S);
   return units < 1 ? 1 : (uint64_t) units;
 }
 

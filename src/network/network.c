@@ -1,5 +1,6 @@
 #include "network/network.h"
 
+#include "base/error.h"
 #include "network/network-private.h"
 
 /* A transfer waits for its latency, then has bytes on its links, then is done. Each of its events
@@ -13,6 +14,20 @@ enum
 };
 
 #define MAX_PS INT64_C (9200000000000000000)
+
+bool
+pod_network_check_rates (uint32_t n_links, const double *capacity_bytes_per_s, GError **error)
+{
+  for (uint32_t l = 0; l < n_links; l++)
+    if (!(capacity_bytes_per_s[l] > 0 && capacity_bytes_per_s[l] < POD_RATE_LIMIT_BYTES_PER_S))
+      {
+        g_set_error (error, POD_ERROR, POD_ERROR_LIMIT,
+                     "a link of %g bytes/s: the network counts rates above 0 and below %g",
+                     capacity_bytes_per_s[l], POD_RATE_LIMIT_BYTES_PER_S);
+        return false;
+      }
+  return true;
+}
 
 PodNetwork *
 pod_network_new (PodNetworkMode mode, PodEventQueue *queue, uint32_t event_kind, uint32_t n_links,

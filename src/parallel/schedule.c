@@ -308,8 +308,9 @@ check_numbers (const PodSchedule *schedule, uint32_t asked, GError **error)
     return refuse (error, "--schedule %s: vpp=%u, but it gives each stage %s", name, asked,
                    schedule->is_two_way ? "one part from either end: leave vpp out" : v == 2 ? "2 parts: leave vpp out" : "one part: take interleaved for vpp");
   if (schedule->kind == POD_SCHEDULE_INTERLEAVED && m % p != 0)
-    return refuse (error, "--schedule interleaved: %u microbatches are not a multiple of pp=%u: %u %% %u = %u; nearest: %u or %u", m, p, m, p, m % p,
-                   MAX (m / p, 1) * p, (m / p + 1) * p);
+    return m < p ? refuse (error, "--schedule interleaved: %u microbatches are not a multiple of pp=%u: %u %% %u = %u; nearest: %u", m, p, m, p, m, p)
+                 : refuse (error, "--schedule interleaved: %u microbatches are not a multiple of pp=%u: %u %% %u = %u; nearest: %u or %u", m, p, m, p, m % p,
+                           m / p * p, (m / p + 1) * p);
   if (schedule->is_two_way && (p % 2 != 0 || m % 2 != 0))
     return refuse (error, "--schedule dualpipe: pp=%u and %u microbatches must both be even: half of them enter at either end", p, m);
   if (is_dual && m < 2 * p)

@@ -450,6 +450,18 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
   return true;
 }
 
+/* What interleaving wants of microbatches, said as a batch: the least that is not smaller than this one. */
+static void
+name_batch (const PodRun *run, uint32_t m, GError *error)
+{
+  const uint32_t pp = run->job.layout.degree[POD_AXIS_PP];
+  const uint64_t sequences = run->job.batch.global_batch / m;
+  g_autofree char *text = error->message;
+
+  error->message = g_strdup_printf ("%s (a microbatch is %" G_GUINT64_FORMAT " sequences of all data ranks: --global-batch=%" G_GUINT64_FORMAT ")", text, sequences,
+                                    (m / pp + 1) * (uint64_t) pp * sequences);
+}
+
 /* A schedule by name or from a file; without one, 1F1B, interleaved where the layout has virtual stages. */
 static bool
 choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
@@ -471,7 +483,11 @@ choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
         }
     }
   else if (choose ("schedule", text, pod_schedule_names, layout->vpp > 1 ? POD_SCHEDULE_INTERLEAVED : POD_SCHEDULE_1F1B, &kind, error))
-    run->schedule = pod_schedule_new ((PodScheduleKind) kind, pp, layout->vpp, m, error);
+    {
+      run->schedule = pod_schedule_new ((PodScheduleKind) kind, pp, layout->vpp, m, error);
+      if (run->schedule == NULL && kind == POD_SCHEDULE_INTERLEAVED && layout->vpp > 1 && m % pp != 0 && error != NULL && *error != NULL)
+        name_batch (run, m, *error);
+    }
   if (run->schedule == NULL)
     return false;
   run->job.schedule = run->schedule;
@@ -484,6 +500,9 @@ choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
     assume (run->assumptions, "LoRA: weights frozen, adapters of rank %" G_GUINT64_FORMAT " beside each linear layer of the Transformer layers (fused q, k, v and fused FFN inputs have one); experts, embedding and head have none; FLOPs counted are 4 a frozen parameter and token", run->job.lora_rank);
   if (pod_schedule_steps_overlap (run->schedule) && pp > 1)
     assume (run->assumptions, "steps overlap: the step's time is the most that one stage takes from its first forward to its end (the optimizer waits for no other stage)");
+  if (run->schedule->kind == POD_SCHEDULE_DUALPIPE || run->schedule->kind == POD_SCHEDULE_DUALPIPE_V)
+    assume (run->assumptions, "%s: a forward and a backward run together take the compute time of both (FB = F + B); their ops alternate, and only communication is hidden",
+            pod_schedule_names[run->schedule->kind]);
   if (run->schedule->is_two_way)
     assume (run->assumptions, "%s keeps two copies of the model: each stage holds a part from either end", pod_schedule_names[run->schedule->kind]);
   return true;
