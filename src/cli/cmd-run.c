@@ -199,6 +199,7 @@ pod_cmd_run (int argc, char **argv)
     return pod_cli_fail (error);
   handle_interrupt (on_interrupt);
   request.is_interrupted = &is_interrupted;
+  request.is_recording_none = outputs.trace == NULL && outputs.plot == NULL && g_getenv ("POD_CHECK") == NULL;
   run = pod_scenario_run (scenario, &request, &error);
   handle_interrupt (SIG_DFL);
   if (run == NULL)

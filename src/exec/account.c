@@ -29,6 +29,7 @@ struct PodAccount
   PodAccountSpan *spans;  /* [rank][stream][N_REMEMBERED], newest first */
   int64_t *by_label;      /* [rank][label] now */
   int64_t *peak_by_label; /* [rank][label] at the peak */
+  int64_t highest_bytes;  /* of all peaks */
 };
 
 PodAccount *
@@ -54,6 +55,7 @@ pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *cl
           account->ranks[rank].bytes += by_label[l];
         }
       account->ranks[rank].peak_bytes = account->ranks[rank].bytes;
+      account->highest_bytes = MAX (account->highest_bytes, account->ranks[rank].bytes);
       memcpy (account->peak_by_label + (size_t) rank * account->n_labels, by_label, account->n_labels * sizeof *by_label);
     }
   return account;
@@ -200,6 +202,7 @@ pod_account_effects (PodAccount *account, uint32_t rank, const PodOp *op, bool i
   if (r->bytes > r->peak_bytes)
     {
       r->peak_bytes = r->bytes;
+      account->highest_bytes = MAX (account->highest_bytes, r->bytes);
       r->peak_at_ps = now_ps;
       memcpy (account->peak_by_label + (size_t) rank * account->n_labels, by_label, account->n_labels * sizeof *by_label);
     }
@@ -245,6 +248,12 @@ double
 pod_account_memory (const PodAccount *account, uint32_t rank)
 {
   return (double) account->ranks[rank].bytes;
+}
+
+double
+pod_account_highest (const PodAccount *account)
+{
+  return (double) account->highest_bytes;
 }
 
 double

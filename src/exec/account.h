@@ -52,6 +52,8 @@ void pod_account_breakdown (const PodAccount *account, uint32_t rank, PodBreakdo
 /* From the rank's begin of the step to the end of its last op, less what it waited in collectives for ranks that came later: the rank
  * with the most is the one that the others wait for. */
 int64_t pod_account_rank_own_time (const PodAccount *account, uint32_t rank);
+/* The most that any rank has held so far. */
+double pod_account_highest (const PodAccount *account);
 /* Bytes now, and at the peak; by label at the peak (n labels of the program). */
 double pod_account_memory (const PodAccount *account, uint32_t rank);
 double pod_account_peak (const PodAccount *account, uint32_t rank, int64_t *out_at_ps, const int64_t **out_by_label);

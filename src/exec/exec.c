@@ -326,6 +326,19 @@ book_network (Exec *exec)
   return pod_network_new (POD_NETWORK_FLOW, exec->queue, EVENT_NETWORK, n_groups, capacity, on_transfer_done, exec);
 }
 
+/* Whether a rank holds more than the run may: then it is of no use any more. */
+static bool
+is_too_much (const Exec *exec, GError **error)
+{
+  const double most = exec->request->most_bytes;
+
+  if (!(most > 0 && pod_account_highest (exec->account) > most))
+    return false;
+  g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "a rank holds %.0f bytes at %g s, more than %.0f", pod_account_highest (exec->account),
+               (double) pod_event_queue_now (exec->queue) / 1e12, most);
+  return true;
+}
+
 static bool
 run_events (Exec *exec, GError **error)
 {
@@ -340,6 +353,8 @@ run_events (Exec *exec, GError **error)
         pod_exec_packets_handle (exec->packets, &event);
       else
         pod_network_handle (exec->network, &event);
+      if (is_too_much (exec, error))
+        return false;
       if (exec->request->is_interrupted != NULL && *exec->request->is_interrupted)
         {
           exec->end_ps = pod_event_queue_now (exec->queue);

@@ -92,7 +92,9 @@ pod_recorder_new (const PodExecRequest *request, const PodFold *fold)
   recorder->n_like = fold->n_like;
   memset (recorder->index_of, 0xff, fold->n_ranks * sizeof *recorder->index_of);
   add_ops (recorder->timeline, request);
-  if (request->record != NULL)
+  if (request->is_recording_none)
+    ;
+  else if (request->record != NULL)
     for (uint32_t i = 0; i < request->n_record; i++)
       add_rank (recorder, request, fold, fold->index_of_rank[request->record[i]]);
   else if (request->is_recording_all)

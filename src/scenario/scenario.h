@@ -153,7 +153,9 @@ typedef struct
   const uint32_t *record;  /* (nullable) ranks for the timeline */
   uint32_t n_record;
   bool is_recording_all;
+  bool is_recording_none;  /* nobody looks at the timeline: it stays empty */
   const volatile sig_atomic_t *is_interrupted;
+  bool must_fit;           /* a run that does not fit in memory is given up as soon as that is clear */
   bool needs_no_advice;    /* a run that does not fit is not run again with what would make it fit */
 } PodRunRequest;
 

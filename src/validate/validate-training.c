@@ -108,7 +108,7 @@ run_row (gpointer data, gpointer user_data)
 {
   PodTrainingVerdict *verdict = data;
   const PodTrainingRequest *request = user_data;
-  const PodRunRequest plain = { 0 };
+  const PodRunRequest plain = { .is_recording_none = true };
   g_autoptr (GError) error = NULL;
   g_autoptr (PodRun) run = NULL;
 
