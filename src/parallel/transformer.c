@@ -331,8 +331,10 @@ layer_forward (PodPass *pass)
     norm_forward (pass, "ffn norm");
   if (pass->unit->shape->is_moe)
     {
-      if (pod_pass_makes (pass, POD_TENSOR_FFN_IN) || pod_pass_makes (pass, POD_TENSOR_ACTIVATION))
+      if (pod_pass_makes (pass, POD_TENSOR_FFN_IN))
         pod_moe_forward (pass);
+      else if (pod_pass_makes (pass, POD_TENSOR_ACTIVATION) && sizes.ffn > 0) /* of shared experts; what the others keep is all in FFN_IN */
+        pod_pass_activation (pass, pass->emitter->tokens, sizes.ffn, false);
       return;
     }
   if (pod_pass_makes (pass, POD_TENSOR_FFN_IN))

@@ -42,14 +42,15 @@ static void
 try_change (const PodScenario *scenario, Trial *trial, const char *option, const char *value)
 {
   g_autoptr (PodScenario) changed = pod_scenario_copy (scenario);
-  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .must_fit = true };
+  uint64_t n_events = 0;
+  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .must_fit = true, .out_n_events = &n_events };
   g_autoptr (PodRun) run = NULL;
   Advice advice;
 
   if (trial->events_left <= 0 || !pod_scenario_set (changed, option, value, NULL))
     return;
   run = pod_scenario_run (changed, &request, NULL);
-  trial->events_left -= run != NULL ? (double) run->exec->n_events : 0;
+  trial->events_left -= (double) (run != NULL ? run->exec->n_events : n_events);
   if (run == NULL || !run->fits)
     return;
   advice = (Advice){ .change = strchr (value, ' ') != NULL ? g_strdup_printf ("--%s \"%s\"", option, value) : g_strdup_printf ("--%s %s", option, value),
