@@ -513,7 +513,8 @@ arrive (PodPass *pass, const Routed *r, const char *name, const Travel *there)
 }
 
 /* Each result comes back to the token's own rank, where they are summed with the shared experts'; the router's weights have
- * been multiplied in with the activation. */
+ * been multiplied in with the activation. Run again, it ends with that, as backward needs no result: only a framework that runs whole
+ * layers goes on. */
 void
 pod_moe_forward (PodPass *pass)
 {
@@ -536,6 +537,8 @@ pod_moe_forward (PodPass *pass)
   multiply (pass, &r, "experts in", weights[0].columns, weights[0].rows);
   wait_for (pass, pass->value, &there);
   pod_pass_activation (pass, r.computed, r.width, false);
+  if (!pod_pass_makes (pass, POD_TENSOR_OUTPUT))
+    return;
   cast (pass, &r, "experts out input cast", r.width, false);
   multiply (pass, &r, "experts out", weights[1].columns, weights[1].rows);
   back = combine (pass, &r, "combine", pass->value);
