@@ -378,6 +378,45 @@ reduce_all (PodChunk *chunk, const GArray *passes, uint32_t after, bool is_last)
     }
 }
 
+/* Where a framework's matmuls do not add to the gradients that are kept (DeepSpeed's), a microbatch's stand whole, in the activations' dtype,
+ * until a pass of their own adds them. Returns: that pass, @after where there is none. */
+static uint32_t
+accumulate_apart (PodChunk *chunk, const GArray *passes, uint32_t after)
+{
+  PodEmitter *emitter = chunk->emitter;
+  PodBuilder *builder = &emitter->builder;
+  const double own = emitter->element_bytes;
+  const double kept = pod_dtype_bytes (emitter->job->grad_dtype);
+  double params = 0;
+  PodKernel kernel;
+  uint32_t op;
+
+  if (!emitter->job->accumulates_apart || !emitter->keeps_grads_whole || after == POD_NO_OP)
+    return after;
+  for (guint i = 0; i < passes->len; i++)
+    {
+      const PodPass *pass = &g_array_index (passes, PodPass, i);
+      const PodTrained trained = pod_unit_trained (emitter, pass->unit);
+
+      if (pass->first_compute == POD_NO_OP)
+        continue;
+      params += trained.padded + trained.experts;
+      pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, (trained.padded + trained.experts) * own);
+    }
+  kernel = pod_kernel_vector (params, params * (own + kept), params * kept);
+  op = pod_builder_compute (builder, POD_PHASE_BACKWARD, -1, "gradients added", NULL, &kernel);
+  pod_builder_depend (builder, op, after);
+  for (guint i = 0; i < passes->len; i++)
+    {
+      const PodPass *pass = &g_array_index (passes, PodPass, i);
+      const PodTrained trained = pod_unit_trained (emitter, pass->unit);
+
+      if (pass->first_compute != POD_NO_OP)
+        pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, (trained.padded + trained.experts) * own);
+    }
+  return op;
+}
+
 static void
 backward_ops (PodChunk *chunk, PodPart part, bool is_last)
 {
@@ -385,6 +424,7 @@ backward_ops (PodChunk *chunk, PodPart part, bool is_last)
   g_autoptr (GArray) last_of = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   g_autoptr (GArray) passes = g_array_new (FALSE, FALSE, sizeof (PodPass));
   const bool is_reducing = part == POD_PART_BOTH;
+  uint32_t after;
   uint32_t value = receive (chunk, chunk->recv_grad, chunk->is_back ? POD_STREAM_RECV_GRAD_BACK : POD_STREAM_RECV_GRAD, POD_PHASE_BACKWARD, "receive gradients");
 
   for (guint position = 0; position < chunk->units->len; position++)
@@ -411,8 +451,10 @@ backward_ops (PodChunk *chunk, PodPart part, bool is_last)
       g_array_append_val (last_of, pass.last_compute);
     }
   send (chunk, chunk->send_grad, chunk->is_back ? POD_STREAM_SEND_GRAD_BACK : POD_STREAM_SEND_GRAD, POD_PHASE_BACKWARD, "send gradients", value, last_of_all (last_of));
+  if (is_reducing)
+    after = accumulate_apart (chunk, passes, last_of_all (last_of));
   if (is_reducing && !emitter->job->is_dp_overlapped)
-    reduce_all (chunk, passes, last_of_all (last_of), is_last);
+    reduce_all (chunk, passes, after, is_last);
   if (is_reducing && is_last)
     reduce_copies (chunk, passes);
 }
@@ -440,6 +482,7 @@ weight_ops (PodChunk *chunk, bool is_last)
       last = pass.last_compute != POD_NO_OP ? pass.last_compute : last;
       g_array_append_val (passes, pass);
     }
+  last = accumulate_apart (chunk, passes, last);
   if (!emitter->job->is_dp_overlapped)
     reduce_all (chunk, passes, last, is_last);
   if (is_last)

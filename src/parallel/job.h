@@ -59,6 +59,9 @@ typedef struct
   bool is_quantised;            /* dtype is that of matmuls' operands alone: activations stay bf16 and are cast */
   bool has_amax_pass;           /* quantised: a pass finds each tensor's scale before its cast */
   uint64_t lora_rank;           /* > 0: weights are frozen, each linear layer of a Transformer layer has an adapter of this rank */
+  bool has_eager_loss;          /* PyTorch's cross-entropy op by op: see transformer.c */
+  bool accumulates_apart;       /* a microbatch's gradients stand whole beside those that they are added to */
+  bool copies_grads;            /* the optimizer makes fp32 copies of the gradients that it uses */
   bool offloads_optimizer;      /* its state lives in the host's memory */
   bool clips_gradients;         /* the norm of all gradients is found before the update */
   bool is_fsdp_padded;          /* rows are added so that weights shard evenly (false: fractions of a row, as the book counts) */

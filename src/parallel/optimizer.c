@@ -186,5 +186,12 @@ pod_optimizer_update (PodEmitter *emitter, const PodUpdate *what, uint32_t after
   op = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "optimizer", NULL, &kernel);
   pod_builder_depend (&emitter->builder, op, after);
   pod_builder_depend_before (&emitter->builder, op, POD_STREAM_REDUCE, 0);
+  if (job->copies_grads)
+    {
+      const double copy = (what->params + what->experts) * 4;
+
+      pod_builder_alloc (&emitter->builder, op, emitter->label_unsharded_grads, copy);
+      pod_builder_free_buffer (&emitter->builder, op, emitter->label_unsharded_grads, copy);
+    }
   return op;
 }

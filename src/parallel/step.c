@@ -147,7 +147,7 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->tokens = (double) job->batch.micro_batch * (double) job->batch.seq_len / layout->degree[POD_AXIS_CP];
   emitter->residual_tokens = emitter->tokens / (layout->is_sequence_parallel ? layout->degree[POD_AXIS_TP] : 1);
   emitter->keeps_grads_whole = layout->degree[POD_AXIS_FSDP] == 1 && layout->zero_stage < 2;
-  emitter->accumulates = emitter->keeps_grads_whole && pod_job_n_microbatches (job) > 1;
+  emitter->accumulates = emitter->keeps_grads_whole && !job->accumulates_apart && pod_job_n_microbatches (job) > 1;
   emitter->shards_outputs = mesh->topology->chip->family != POD_FAMILY_TPU;
   emitter->element_bytes = pod_dtype_bytes (pod_job_activation_dtype (job));
   emitter->shares_table = layout->degree[POD_AXIS_PP] == 1 || job->schedule->is_v || job->schedule->is_two_way;

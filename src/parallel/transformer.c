@@ -380,6 +380,14 @@ head_linear (const PodPass *pass, PodLinear *out)
   *out = (PodLinear){ "logits", job->model->hidden, pod_job_padded_vocab (job) / job->layout.degree[POD_AXIS_TP], POD_TP_COLUMN };
 }
 
+/* What the loss keeps from forward to backward, of @logits bytes in fp32: these, exponentials in their place. PyTorch op by op: the matmul's
+ * output in 2 bytes, the fp32 copy, its log-softmax; its backward adds an fp32 gradient and a copy of 2 bytes. */
+static double
+kept_logits (const PodEmitter *emitter, double logits)
+{
+  return emitter->job->has_eager_loss ? logits / 2 + 2 * logits : logits;
+}
+
 /* Logits are kept in fp32 for the loss; tp ranks exchange the row maxima and sums (two fp32 a token). */
 static void
 head_forward (PodPass *pass)
@@ -393,8 +401,10 @@ head_forward (PodPass *pass)
   logits = emitter->tokens * (double) linear.out * 4;
   norm_forward (pass, "final norm");
   pod_linear_forward (pass, &linear, true);
-  pod_builder_alloc (&emitter->builder, pass->value, emitter->label_logits, logits);
-  pod_pass_vector (pass, "cross-entropy", 3 * logits, logits, 0);
+  pod_builder_alloc (&emitter->builder, pass->value, emitter->label_logits, kept_logits (emitter, logits));
+  if (emitter->job->has_eager_loss)
+    pod_pass_vector (pass, "logits to fp32", logits / 4, logits / 2, logits);
+  pod_pass_vector (pass, "cross-entropy", 3 * logits, logits, emitter->job->has_eager_loss ? logits : 0);
   if (emitter->tp_comm == POD_NO_COMM)
     return;
   op = pod_builder_collective (&emitter->builder, pass->phase, -1, "cross-entropy all-reduce", POD_STREAM_TP, emitter->tp_comm, POD_ALL_REDUCE,
@@ -413,10 +423,16 @@ head_backward (PodPass *pass)
 
   head_linear (pass, &linear);
   logits = emitter->tokens * (double) linear.out * 4;
+  if (emitter->job->has_eager_loss && pass->part != POD_PART_WEIGHT)
+    {
+      pod_pass_vector (pass, "log-softmax backward", logits, logits, logits);
+      pod_builder_alloc (&emitter->builder, pass->last_compute, emitter->label_logits, logits + logits / 2);
+    }
   pod_pass_vector (pass, "cross-entropy backward", logits, logits, logits / 4 * emitter->element_bytes);
   pod_linear_backward (pass, &linear, true);
   if (pass->part != POD_PART_WEIGHT)
-    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_logits, logits);
+    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_logits,
+                             kept_logits (emitter, logits) + (emitter->job->has_eager_loss ? logits + logits / 2 : 0));
   norm_backward (pass, "final norm backward");
 }
 

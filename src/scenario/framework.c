@@ -27,15 +27,15 @@ static const struct
     { { "param-dtype", "bf16" }, { "master-dtype", "fp32" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "fp32" }, { "optimizer", "adam" }, { "no-overlap-dp", NULL },
       { "recompute", "none" }, { "clip-grad", NULL }, { "cp-kind", "ring" } } },
   /* torchtitan: FSDP2 with mixed_precision_param bfloat16 and mixed_precision_reduce float32 over fp32 weights, AdamW in their dtype,
-   * max_norm 1.0: 16 bytes a parameter; context_parallel_rotate_method allgather. */
+   * max_norm 1.0: 16 bytes a parameter; cross-entropy of float() logits; context_parallel_rotate_method allgather. */
   { "torchtitan",
     { { "param-dtype", "fp32" }, { "master-dtype", "none" }, { "gather-dtype", "bf16" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "fp32" }, { "optimizer", "adam" },
-      { "clip-grad", NULL }, { "cp-kind", "allgather" } } },
+      { "clip-grad", NULL }, { "cp-kind", "allgather" }, { "cross-entropy", "eager" } } },
   /* DeepSpeed's BF16_Optimizer: bf16 weights, fp32 gradients accumulated (gradient_accumulation_dtype) and reduced in bf16
-   * (communication_data_type), fp32 copy of the weights; sequence parallelism is Ulysses. */
+   * (communication_data_type), fp32 copy of the weights; gradients of a microbatch are added when it is through (update_hp_grads); sequence parallelism is Ulysses. */
   { "deepspeed",
     { { "param-dtype", "bf16" }, { "master-dtype", "fp32" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "bf16" }, { "optimizer", "adam" }, { "clip-grad", NULL },
-      { "cp-kind", "ulysses" } } },
+      { "cp-kind", "ulysses" }, { "grad-accumulation", "apart" } } },
 };
 
 static bool

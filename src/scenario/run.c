@@ -332,6 +332,8 @@ static bool
 choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
 {
   static const char *const masters[] = { "none", "fp32", NULL };
+  static const char *const losses[] = { "fused", "eager", NULL };
+  static const char *const accumulations[] = { "fused", "apart", NULL };
   static const char *const scalings[] = { "delayed", "current", "block", NULL };
   const bool is_book = run->fidelity == POD_FIDELITY_BOOK;
   const bool is_adam_fp32 = scenario->optimizer != NULL && strcmp (scenario->optimizer, "adamw-fp32") == 0; /* CLI: Adam with a master copy */
@@ -356,6 +358,12 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
       g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--lora: rank %" G_GUINT64_FORMAT " is above the model's hidden size %" G_GUINT64_FORMAT, job->lora_rank, run->model->hidden);
       return false;
     }
+  if (!choose ("cross-entropy", scenario->cross_entropy, losses, 0, &word, error))
+    return false;
+  job->has_eager_loss = word == 1;
+  if (!choose ("grad-accumulation", scenario->grad_accumulation, accumulations, 0, &word, error))
+    return false;
+  job->accumulates_apart = word == 1;
   job->offloads_optimizer = scenario->offload_optimizer == 1;
   if (job->offloads_optimizer && !(run->topology->chip->host_bytes_per_s.nominal > 0))
     {
@@ -374,6 +382,8 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
     return false;
   if (!choose ("scaling", scenario->scaling, scalings, 1, &word, error))
     return false;
+  /* Megatron's Float16Optimizer and DeepSpeed's ZeRO copy 16-bit gradients for their fp32 master weights */
+  job->copies_grads = !is_book && job->has_master && pod_dtype_bytes (job->grad_dtype) < 4 && run->topology->chip->family != POD_FAMILY_TPU;
   job->is_quantised = pod_dtype_bytes (job->dtype) < 2 && !is_book;
   job->has_amax_pass = word == 1;
   if (job->is_quantised)

@@ -32,6 +32,8 @@ const PodOption pod_scenario_options[] = {
   { "optimizer", POD_OPTION_TEXT, AT (optimizer), "NAME", "adam, adamw-fp32 (adam with an fp32 master copy), adam-bf16, adam-8bit, adafactor, muon, sgd" },
   { "dtype", POD_OPTION_TEXT, AT (dtype), "TYPE", "of matmuls: bf16, fp16, fp32; fp8, fp4, int8: of their operands alone, cast from bf16" },
   { "scaling", POD_OPTION_TEXT, AT (scaling), "KIND", "how fp8, fp4 and int8 casts find their scales: current (a pass before), delayed, block" },
+  { "cross-entropy", POD_OPTION_TEXT, AT (cross_entropy), "KIND", "fused (one fp32 copy of the logits), or eager: PyTorch's op by op" },
+  { "grad-accumulation", POD_OPTION_TEXT, AT (grad_accumulation), "KIND", "fused (matmuls add to the gradients kept), or apart: a microbatch's stand whole beside them" },
   { "lora", POD_OPTION_COUNT, AT (lora), "RANK", "weights are frozen; each linear layer trains an adapter of this rank" },
   { "offload-optimizer", POD_OPTION_FLAG, AT (offload_optimizer), NULL, "the optimizer's state lives in the host's memory and comes over PCIe in pieces (off)" },
   { "clip-grad", POD_OPTION_FLAG, AT (clip_grad), NULL, "find the norm of all gradients before the update (on; off at fidelity book)" },

@@ -51,6 +51,8 @@ typedef struct
   char *gather_dtype;
   char *reduce_dtype;
   char *framework;
+  char *cross_entropy;
+  char *grad_accumulation;
   char *memory_context;
   char *memory_comm_buffers;
   char *memory_fragmentation;

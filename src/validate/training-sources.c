@@ -101,7 +101,8 @@ static const PodTrainingFramework frameworks[] = {
   { "MaxText", MAXTEXT },
   { "maxtext", MAXTEXT },
   { "DeepSpeed ZeRO-3", .is_dp_overlapped = true },
-  { "Megatron", .is_sequence_parallel = false }, /* -LM, -DeepSpeed */
+  { "Megatron-DeepSpeed", .options = { "grad-accumulation=apart" } },
+  { "Megatron", .is_sequence_parallel = false }, /* -LM */
   { "", .is_dp_overlapped = true },
 };
 
