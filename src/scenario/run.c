@@ -382,8 +382,8 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
     return false;
   if (!choose ("scaling", scenario->scaling, scalings, 1, &word, error))
     return false;
-  /* Megatron's Float16Optimizer and DeepSpeed's ZeRO copy 16-bit gradients for their fp32 master weights */
-  job->copies_grads = !is_book && job->has_master && pod_dtype_bytes (job->grad_dtype) < 4 && run->topology->chip->family != POD_FAMILY_TPU;
+  /* DeepSpeed's ZeRO copies its part of 16-bit gradients for its fp32 master weights (stage_1_and_2.py: single_grad_partition.float) */
+  job->copies_grads = job->accumulates_apart && job->has_master && pod_dtype_bytes (job->grad_dtype) < 4;
   job->is_quantised = pod_dtype_bytes (job->dtype) < 2 && !is_book;
   job->has_amax_pass = word == 1;
   if (job->is_quantised)
