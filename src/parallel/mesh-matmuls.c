@@ -58,6 +58,37 @@ expert_tokens (const PodMeshShardings *s, const char *name, char inner, bool is_
   return array;
 }
 
+/* A tensor as it was said, axes of one device and dimensions that were left out whole, or as the
+ * layout cuts it. */
+static PodArray
+tensor_of (const PodMeshShardings *s, const PodModel *model, PodMeshTensor tensor)
+{
+  PodArray array = pod_mesh_tensor (s, model, tensor);
+
+  for (unsigned d = 0; s->is_said[tensor] && d < array.n_dims; d++)
+    {
+      const int said = pod_array_find (&s->said[tensor], array.dim[d]);
+      const PodAxisList *axes = &s->said[tensor].axes[MAX (said, 0)];
+
+      array.axes[d].n = 0;
+      for (unsigned i = 0; said >= 0 && i < axes->n; i++)
+        if (s->used >> axes->axis[i] & 1)
+          array.axes[d].axis[array.axes[d].n++] = axes->axis[i];
+    }
+  return array;
+}
+
+/* Cuts KV heads over all of tp: where it has more ranks they are repeated. */
+static void
+repeat_heads (const PodMeshShardings *s, PodArray *array)
+{
+  const unsigned d = (unsigned) pod_array_find (array, 'K');
+  const unsigned others = pod_array_axes_of (array, 'K') & ~s->of_kind[POD_AXIS_TP];
+
+  array->axes[d].n = 0;
+  pod_mesh_cut (s, array, 'K', s->of_kind[POD_AXIS_TP] | others);
+}
+
 /* The same array without a dimension of layers. */
 static PodArray
 of_a_layer (const PodArray *array)
@@ -129,11 +160,11 @@ static void
 add_attention (const PodMeshShardings *s, const PodModel *model, GArray *list)
 {
   const unsigned tp = s->of_kind[POD_AXIS_TP];
-  const PodArray in = pod_mesh_tensor (s, model, POD_MESH_IN);
-  Linear q = { "Wq", in, pod_mesh_tensor (s, model, POD_MESH_WQ),
-               activation (s, "Q", "BSNH", 'N', tp), replica_axes (s) };
-  Linear o = { "Wo", activation (s, "Attn", "BSNH", 'N', tp),
-               pod_mesh_tensor (s, model, POD_MESH_WO), in, replica_axes (s) };
+  const PodArray in = tensor_of (s, model, POD_MESH_IN);
+  Linear q = { "Wq", in, tensor_of (s, model, POD_MESH_WQ), activation (s, "Q", "BSNH", 'N', tp),
+               replica_axes (s) };
+  Linear o = { "Wo", activation (s, "Attn", "BSNH", 'N', tp), tensor_of (s, model, POD_MESH_WO), in,
+               replica_axes (s) };
 
   if (model->attention == POD_ATTENTION_NONE)
     return;
@@ -143,12 +174,11 @@ add_attention (const PodMeshShardings *s, const PodModel *model, GArray *list)
   for (unsigned t = POD_MESH_WK; t <= POD_MESH_WV && model->attention == POD_ATTENTION_GQA; t++)
     {
       Linear kv
-          = { pod_mesh_roles[t].name, in, pod_mesh_tensor (s, model, t),
+          = { pod_mesh_roles[t].name, in, tensor_of (s, model, t),
               activation (s, t == POD_MESH_WK ? "K" : "V", "BSKH", 'K', tp), replica_axes (s) };
 
       kv.w = of_a_layer (&kv.w);
-      kv.w.axes[pod_array_find (&kv.w, 'K')].n = 0; /* heads are repeated where tp has more ranks */
-      pod_mesh_cut (s, &kv.w, 'K', tp);
+      repeat_heads (s, &kv.w);
       add_linear (s, list, &kv);
     }
   add_linear (s, list, &o);
@@ -157,12 +187,12 @@ add_attention (const PodMeshShardings *s, const PodModel *model, GArray *list)
 static void
 add_ffn (const PodMeshShardings *s, const PodModel *model, GArray *list)
 {
-  const PodArray in = pod_mesh_tensor (s, model, POD_MESH_IN);
+  const PodArray in = tensor_of (s, model, POD_MESH_IN);
   const PodArray tmp = activation (s, "Tmp", "BSF", 'F', s->of_kind[POD_AXIS_TP]);
   const PodMeshTensor first
       = model->is_ffn_gated && !s->is_said[POD_MESH_W_IN] ? POD_MESH_W_GATE : POD_MESH_W_IN;
   const PodMeshTensor last = first == POD_MESH_W_GATE ? POD_MESH_W_UP : first;
-  Linear out = { "W_out", tmp, pod_mesh_tensor (s, model, POD_MESH_W_OUT), in, replica_axes (s) };
+  Linear out = { "W_out", tmp, tensor_of (s, model, POD_MESH_W_OUT), in, replica_axes (s) };
   bool is_dense = false;
 
   for (unsigned k = 0; k < model->n_kinds; k++)
@@ -172,7 +202,7 @@ add_ffn (const PodMeshShardings *s, const PodModel *model, GArray *list)
   for (unsigned t = first; t <= last; t++)
     {
       Linear linear
-          = { pod_mesh_roles[t].name, in, pod_mesh_tensor (s, model, t), tmp, replica_axes (s) };
+          = { pod_mesh_roles[t].name, in, tensor_of (s, model, t), tmp, replica_axes (s) };
 
       add_linear (s, list, &linear);
     }
@@ -183,7 +213,7 @@ add_ffn (const PodMeshShardings *s, const PodModel *model, GArray *list)
 static void
 add_experts (const PodMeshShardings *s, const PodModel *model, GArray *list)
 {
-  const PodArray w = pod_mesh_tensor (s, model, POD_MESH_W_EXPERT);
+  const PodArray w = tensor_of (s, model, POD_MESH_W_EXPERT);
   const PodArray tmp = expert_tokens (s, "Tmp", 'F', true);
   const unsigned replicas = expert_copies (s) & ~s->expert_fsdp_axes;
   Linear in = { "W_expert in", expert_tokens (s, "Routed", 'D', false), w, tmp, replicas };
@@ -198,8 +228,8 @@ add_experts (const PodMeshShardings *s, const PodModel *model, GArray *list)
 static void
 add_head (const PodMeshShardings *s, const PodModel *model, GArray *list)
 {
-  Linear head = { "unembedding", pod_mesh_tensor (s, model, POD_MESH_IN),
-                  pod_mesh_tensor (s, model, POD_MESH_UNEMBEDDING),
+  Linear head = { "unembedding", tensor_of (s, model, POD_MESH_IN),
+                  tensor_of (s, model, POD_MESH_UNEMBEDDING),
                   activation (s, "Logits", "BSV", 'V', s->of_kind[POD_AXIS_TP]), replica_axes (s) };
 
   if (model->vocab > 0)

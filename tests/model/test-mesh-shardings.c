@@ -26,6 +26,14 @@ typedef struct
 } Pair;
 
 static const Pair pairs[] = {
+  { "h100:8x2",
+    "llama3-8b",
+    "X=2,A=4,C=2,O=1",
+    "In=[B_XO,S_AC,D]; Wq=[D_X,N_AC]; Wk=[D_X, K_A, H]; Wv=[L_O,D_X,K_A]; W_out=[F_ACX, D]",
+    "fsdp=2 tp=8",
+    { "kv-heads=4", "heads=32", "head-dim=128" },
+    NULL,
+    NULL },
   { "h100:8x4",
     "mixtral-8x7b",
     "X=8,Y=4",
@@ -80,7 +88,7 @@ static const Pair pairs[] = {
   { "tpu-v5p:4x4x2",
     "llama3-8b",
     "X=4,Y=8",
-    "In=[B_X, D_Y]; W_in=[D_X, F_Y]",
+    "In=[B_X, D_Y]; W_in=[D_X, F_Y]; unembedding=[D, V_YX]",
     "fsdp=4 tp=8",
     { "fidelity=book" },
     NULL,
