@@ -420,6 +420,19 @@ END_TEST
  * and scatters its sum over Y (case 3). */
 START_TEST (test_book_block)
 {
+  /* as docs/guide/layouts.md shows it */
+  /* clang-format off */
+  static const char text[] =
+      "\n"
+      "shardings: the products of a layer, by the four cases of a sharded matmul\n"
+      "weight    product                                                   axes\n"
+      "W_in      In[B_X, S_Y, D] * W_in[D_X, F_Y] -> Tmp[B_X, S, F_Y]      Y: case 4, all-gather In; X: case 2, all-gather W_in\n"
+      "W_in dX   dTmp[B_X, S, F_Y] * W_in[D_X, F_Y] -> dIn[B_X, S_Y, D]    X: case 4, all-gather W_in; Y: case 3, reduce-scatter dIn\n"
+      "W_in dW   In[B_X, S_Y, D] * dTmp[B_X, S, F_Y] -> dW_in[D_X, F_Y]    Y: case 2, all-gather In; X: case 3, reduce-scatter dW_in\n"
+      "W_out     Tmp[B_X, S, F_Y] * W_out[F_Y, D_X] -> Out[B_X, S_Y, D]    X: case 4, all-gather W_out; Y: case 3, reduce-scatter Out\n"
+      "W_out dX  dOut[B_X, S_Y, D] * W_out[F_Y, D_X] -> dTmp[B_X, S, F_Y]  Y: case 4, all-gather dOut; X: case 2, all-gather W_out\n"
+      "W_out dW  Tmp[B_X, S, F_Y] * dOut[B_X, S_Y, D] -> dW_out[F_Y, D_X]  Y: case 2, all-gather dOut; X: case 3, reduce-scatter dW_out\n";
+  /* clang-format on */
   static const struct
   {
     const char *name;
@@ -436,7 +449,9 @@ START_TEST (test_book_block)
                       NULL };
   g_autoptr (PodRun) run = run_pair (&pair, true);
   g_autoptr (GArray) matmuls = pod_mesh_shardings_matmuls (run->shardings, run->model);
+  g_autofree char *told = pod_mesh_shardings_explain (run->shardings, run->model);
 
+  ck_assert_str_eq (told, text);
   for (unsigned i = 0; i < G_N_ELEMENTS (wanted); i++)
     {
       const PodMeshMatmul *m = &g_array_index (matmuls, PodMeshMatmul, i);
