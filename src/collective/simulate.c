@@ -108,8 +108,7 @@ run_packets (const PodPlanQuery *query, const PodPlan *plan, const PodPacketOpti
   g_autofree PodPacketLink *links
       = pod_packet_links (query->topology, capacity, options->drop_kinds);
   g_autoptr (PodEventQueue) queue = pod_event_queue_new ();
-  g_autoptr (PodMessageSet) set
-      = pod_collective_messages_query (query, plan, error);
+  g_autoptr (PodMessageSet) set = pod_collective_messages_query (query, plan, error);
   uint32_t n_done = 0;
   g_autoptr (PodPacketNetwork) network = NULL;
   g_autoptr (PodPacketJob) job = NULL;

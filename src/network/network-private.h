@@ -15,9 +15,9 @@ __extension__ typedef __int128 PodI128;
 /* Rates are in 1/256 byte/s, so work, a rate times picoseconds, is in bytes / (256 * 1e12): whole
  * numbers, and what is left of a transfer does not depend on how often it was looked at. 2^64 bytes
  * are 2^112. */
-#define POD_RATE_UNITS_PER_BYTE 256
+#define POD_RATE_UNITS_PER_BYTE    256
 #define POD_RATE_LIMIT_BYTES_PER_S (0x1p63 / POD_RATE_UNITS_PER_BYTE) /* units fit 63 bits */
-#define POD_WORK_PER_BYTE       ((PodU128) POD_RATE_UNITS_PER_BYTE * (uint64_t) POD_PS_PER_S)
+#define POD_WORK_PER_BYTE          ((PodU128) POD_RATE_UNITS_PER_BYTE * (uint64_t) POD_PS_PER_S)
 
 typedef enum
 {

@@ -38,11 +38,12 @@ typedef struct PodNetwork PodNetwork;
 /* Called when transfer @tag has ended, in the network's event handler. */
 typedef void (*PodTransferDone) (void *context, uint32_t tag);
 
-/* Whether each of these rates is one that the network can count in its units: above 0 and below 3.6e16 bytes/s. LIMIT names the
- * one that is not. O(links). */
+/* Whether each of these rates is one that the network can count in its units: above 0 and
+ * below 3.6e16 bytes/s. LIMIT names the one that is not. O(links). */
 bool pod_network_check_rates (uint32_t n_links, const double *capacity_bytes_per_s, GError **error);
 
-/* @capacity: n_links bytes/s that pod_network_check_rates would take, copied. Events of kind @event_kind and @event_kind + 1 on
+/* @capacity: n_links bytes/s that pod_network_check_rates would take, copied. Events of kind
+ * @event_kind and @event_kind + 1 on
  * @queue belong to the network: the owner of the loop hands them to pod_network_handle. @queue is
  * borrowed. */
 PodNetwork *pod_network_new (PodNetworkMode mode, PodEventQueue *queue, uint32_t event_kind,
