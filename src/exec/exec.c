@@ -334,8 +334,6 @@ is_too_much (const Exec *exec, GError **error)
 
   if (!(most > 0 && pod_account_highest (exec->account) > most))
     return false;
-  if (exec->request->out_n_events != NULL)
-    *exec->request->out_n_events = pod_event_queue_n_popped (exec->queue);
   g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "a rank holds %.0f bytes at %g s, more than %.0f", pod_account_highest (exec->account),
                (double) pod_event_queue_now (exec->queue) / 1e12, most);
   return true;

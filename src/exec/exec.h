@@ -27,7 +27,6 @@ typedef struct
   bool is_recording_all;    /* every represented rank */
   bool is_recording_none;   /* the timeline stays empty: for runs that nobody looks at */
   double most_bytes;        /* above 0: a run in which a rank holds more than that is given up with INFEASIBLE at that moment */
-  uint64_t *out_n_events;   /* (nullable) (out) events of a run that was given up */
   const volatile sig_atomic_t *is_interrupted; /* (nullable) SIGINT: the run stops and what was done is kept */
 } PodExecRequest;
 

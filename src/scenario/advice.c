@@ -3,8 +3,8 @@
 #include "scenario/result-private.h"
 
 /* What would make a step that does not fit in memory fit: one change at a time is run, and those that fit are told, fastest first. As many
- * changes are tried as cost about this many events (a second), the likeliest first. */
-#define MAX_EVENTS 1500000
+ * changes are tried as come to about this many operations of all stages (a second), the likeliest first. */
+#define MAX_OPS 1000000
 
 typedef struct
 {
@@ -30,11 +30,11 @@ compare_advice (gconstpointer a, gconstpointer b)
   return strcmp (x->change, y->change);
 }
 
-/* The changes tried, and events left for more. */
+/* The changes that make it fit, and how many more may be tried. */
 typedef struct
 {
   GArray *found; /* Advice */
-  double events_left;
+  uint64_t n_left;
 } Trial;
 
 /* Runs @scenario with options set anew; keeps it when it fits. What cannot be run is no advice. */
@@ -42,15 +42,14 @@ static void
 try_change (const PodScenario *scenario, Trial *trial, const char *option, const char *value)
 {
   g_autoptr (PodScenario) changed = pod_scenario_copy (scenario);
-  uint64_t n_events = 0;
-  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .must_fit = true, .out_n_events = &n_events };
+  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .must_fit = true };
   g_autoptr (PodRun) run = NULL;
   Advice advice;
 
-  if (trial->events_left <= 0 || !pod_scenario_set (changed, option, value, NULL))
+  if (trial->n_left == 0 || !pod_scenario_set (changed, option, value, NULL) || !pod_scenario_set (changed, "fold", "auto", NULL))
     return;
+  trial->n_left--;
   run = pod_scenario_run (changed, &request, NULL);
-  trial->events_left -= (double) (run != NULL ? run->exec->n_events : n_events);
   if (run == NULL || !run->fits)
     return;
   advice = (Advice){ .change = strchr (value, ' ') != NULL ? g_strdup_printf ("--%s \"%s\"", option, value) : g_strdup_printf ("--%s %s", option, value),
@@ -108,15 +107,31 @@ try_all (const PodScenario *scenario, const PodRun *run, Trial *trial)
     try_change (scenario, trial, "optimizer", "adam-8bit");
 }
 
+/* Operations that one rank of each stage runs in a step. */
+static uint64_t
+n_ops (const PodProgram *program)
+{
+  uint64_t n = 0;
+
+  for (guint c = 0; c < program->classes->len; c++)
+    {
+      const PodProgramClass *class = g_ptr_array_index (program->classes, c);
+
+      for (guint i = 0; i < class->steps->len; i++)
+        n += g_array_index (program->blocks, PodOpBlock, g_array_index (class->steps, PodOpStep, i).block).n_ops;
+    }
+  return n;
+}
+
 void
 pod_run_advise (const PodScenario *scenario, PodRun *run)
 {
   g_autoptr (GArray) advices = g_array_new (FALSE, FALSE, sizeof (Advice));
   JsonArray *out = pod_result_get_array (run->result, "memory.would_fit");
-  Trial trial = { .found = advices, .events_left = MAX_EVENTS };
+  Trial trial = { .found = advices, .n_left = MAX_OPS / MAX (n_ops (run->program), 1) };
 
   g_array_set_clear_func (advices, advice_clear);
-  if (!run->fits && trial.events_left >= (double) run->exec->n_events)
+  if (!run->fits)
     try_all (scenario, run, &trial);
   g_array_sort (advices, compare_advice);
   for (guint i = 0; i < advices->len; i++)

@@ -668,7 +668,6 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
                           .is_recording_all = request->is_recording_all,
                           .is_recording_none = request->is_recording_none,
                           .most_bytes = request->must_fit ? pod_chip_hbm_capacity (run->topology->chip, run->fidelity == POD_FIDELITY_BOOK) : 0,
-                          .out_n_events = request->out_n_events,
                           .is_interrupted = request->is_interrupted };
   g_autoptr (GArray) dead_links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   int network;

@@ -158,7 +158,6 @@ typedef struct
   bool is_recording_none;  /* nobody looks at the timeline: it stays empty */
   const volatile sig_atomic_t *is_interrupted;
   bool must_fit;           /* a run that does not fit in memory is given up as soon as that is clear */
-  uint64_t *out_n_events;  /* (nullable) (out) events of such a run */
   bool needs_no_advice;    /* a run that does not fit is not run again with what would make it fit */
 } PodRunRequest;
 
