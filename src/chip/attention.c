@@ -77,6 +77,12 @@ reached_efficiency (const PodChip *chip, const PodKernel *kernel)
   return MIN (1.0, efficiency * (1.0 + softmax / 128.0) / (1.0 + softmax / dim));
 }
 
+bool
+pod_kernel_is_decode (const PodKernel *kernel)
+{
+  return kernel->kind == POD_KERNEL_ATTENTION && kernel->m <= 8 && kernel->n > kernel->m;
+}
+
 static void
 attention_init (Attention *attention, const PodKernelDevice *device, const PodKernel *kernel,
                 double efficiency)
@@ -87,7 +93,7 @@ attention_init (Attention *attention, const PodKernelDevice *device, const PodKe
                           ? 2.0 * (3.0 * (double) kernel->k + 2.0 * (double) kernel->v_dim)
                           : 2.0 * dims;
   double group = (double) kernel->heads / (double) kernel->kv_heads;
-  bool is_decode = kernel->kind == POD_KERNEL_ATTENTION && kernel->m <= 8 && kernel->n > kernel->m;
+  bool is_decode = pod_kernel_is_decode (kernel);
   /* kernels for latent attention (576 + 512 dims) serve any group */
   bool is_grouped = is_decode && group > 1.0 && (group <= 32.0 || dims > 512.0);
   int flavour = FLAVOUR_PREFILL;

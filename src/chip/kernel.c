@@ -82,6 +82,8 @@ device_init (PodKernelDevice *device, const PodChip *chip, PodDtype dtype, bool 
 static void
 time_calibrated (const PodKernelDevice *device, const PodKernel *kernel, PodKernelTime *out)
 {
+  double ideal_s = MAX (out->flop_s, out->memory_s);
+
   switch (kernel->kind)
     {
     case POD_KERNEL_MATMUL:
@@ -96,6 +98,7 @@ time_calibrated (const PodKernelDevice *device, const PodKernel *kernel, PodKern
       pod_kernel_time_vector (device, kernel, out);
       break;
     }
+  pod_kernel_correct (device, kernel, ideal_s, out);
 }
 
 void

@@ -37,3 +37,24 @@ typedef struct
  * calibrated. Pure; O(1). */
 void pod_kernel_time (const PodChip *chip, PodFidelity fidelity, const PodKernel *kernel,
                       PodKernelTime *out);
+
+/* Where a kernel stands on one of the chip's surfaces, whether the chip has it or not. */
+typedef struct
+{
+  PodChipSurface kind;
+  double at[POD_SURFACE_MAX_AXES];
+} PodKernelPoint;
+
+enum
+{
+  POD_KERNEL_MAX_POINTS = 2,
+};
+
+/* The surfaces that correct the calibrated time of @kernel, which is that of the closed form x exp
+ * (sum of the surfaces there), never below ideal. Returns: how many. Pure; O(1). */
+unsigned pod_kernel_points (const PodKernel *kernel, PodKernelPoint out[POD_KERNEL_MAX_POINTS]);
+
+/* Seconds in which a device quantises [@m,@k] from bf16 to fp8 with scales that it first looks for,
+ * as inference engines do before each matmul; calibrated. Training casts once per use and fuses:
+ * its casts are vector kernels. Pure; O(1). */
+double pod_kernel_cast_s (const PodChip *chip, uint64_t m, uint64_t k);

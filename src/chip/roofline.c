@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Book problems ("How to Scale Your Model") that these numbers answer, and by what input (fidelity
  * book; the checks are tests/tables/book-roofline.tsv): R001 R002 AT007      flop_s of a matmul of
@@ -203,6 +204,8 @@ static bool
 chip_at_place (const PodChip *chip, PodPlace place, PodChip *out, GError **error)
 {
   *out = *chip;
+  if (place != POD_PLACE_HBM) /* surfaces are measured from HBM */
+    memset (out->surfaces, 0, sizeof out->surfaces);
   if (place == POD_PLACE_VMEM)
     {
       /* the rate is width x clock: nothing is lost on the way */

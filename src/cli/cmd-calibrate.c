@@ -4,8 +4,10 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "validate/calibrate-collectives.h"
+#include "validate/calibrate-kernels.h"
 
-/* podsim calibrate collectives: fits a library's cost table to measured collectives. */
+/* podsim calibrate collectives: fits a library's cost table to measured collectives.
+ * podsim calibrate kernels: fits the surfaces of a chip file to measured kernels. */
 
 typedef struct
 {
@@ -33,6 +35,54 @@ length (char *const *list)
   return list == NULL ? 0 : g_strv_length ((char **) list);
 }
 
+/* -- kernels ----------------------------------------------------------------------------------- */
+
+static bool
+check_kernel_options (const Options *options, GError **error)
+{
+  if (length (options->tables) == 0 || options->write == NULL)
+    g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--%s is missing",
+                 length (options->tables) == 0 ? "table" : "write");
+  else if (length (options->chips) != 1)
+    g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                 "--chip: one, whose file gets the surfaces, got %u", length (options->chips));
+  else if (options->library != NULL || options->is_common)
+    g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--%s: not for 'calibrate kernels'",
+                 options->library != NULL ? "library" : "common");
+  else
+    return true;
+  return false;
+}
+
+static bool
+calibrate_kernels (const Options *options, GError **error)
+{
+  g_autoptr (GArray) stages = g_array_new (FALSE, FALSE, sizeof (PodKernelStage));
+  const PodKernelCalibration request = {
+    .chip = options->chips != NULL ? options->chips[0] : NULL,
+    .tables = (const char *const *) options->tables,
+    .n_tables = length (options->tables),
+    .write = options->write,
+  };
+
+  if (!check_kernel_options (options, error) || !pod_calibrate_kernels (&request, stages, error))
+    return false;
+  for (guint i = 0; i < stages->len; i++)
+    {
+      const PodKernelStage *stage = &g_array_index (stages, PodKernelStage, i);
+      const PodErrorSummary *held_out = &stage->fit.held_out;
+
+      printf ("%s: %s %s: %u numbers, %u rows; mean error %.1f %%; held out: mean %.1f %%, median "
+              "%.1f %%, 90th percentile %.1f %%\n",
+              options->write, stage->name, pod_dtype_name (stage->dtype),
+              stage->fit.n_numbers, stage->fit.n_rows, stage->fit.fitted.mape * 100,
+              held_out->mape * 100, held_out->median_error * 100, held_out->p90_error * 100);
+    }
+  return true;
+}
+
+/* -- collectives ------------------------------------------------------------------------------- */
+
 static bool
 check_options (const Options *options, GError **error)
 {
@@ -52,7 +102,7 @@ check_options (const Options *options, GError **error)
 }
 
 static bool
-calibrate (const Options *options, GError **error)
+calibrate_collectives (const Options *options, GError **error)
 {
   guint n = length (options->tables);
   g_autofree PodCollectiveValidationInput *inputs = g_new0 (PodCollectiveValidationInput, n);
@@ -66,6 +116,8 @@ calibrate (const Options *options, GError **error)
     .is_common = options->is_common,
   };
 
+  if (!check_options (options, error))
+    return false;
   for (guint i = 0; i < n; i++)
     inputs[i]
         = (PodCollectiveValidationInput){ .file = options->tables[i], .chip = options->chips[i] };
@@ -77,6 +129,15 @@ calibrate (const Options *options, GError **error)
   return true;
 }
 
+static const struct
+{
+  const char *name;
+  bool (*run) (const Options *options, GError **error);
+} kinds[] = {
+  { "collectives", calibrate_collectives },
+  { "kernels", calibrate_kernels },
+};
+
 int
 pod_cmd_calibrate (int argc, char **argv)
 {
@@ -84,27 +145,26 @@ pod_cmd_calibrate (int argc, char **argv)
   g_autoptr (GError) error = NULL;
   const GOptionEntry entries[] = {
     { "table", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.tables,
-      "Measured collectives; may be repeated, for one fit of all", "FILE" },
+      "Measured collectives or kernels; may be repeated, for one fit of all", "FILE" },
     { "chip", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.chips,
-      "The chip of each table, in their order", "C" },
+      "The chip of each table, in their order; kernels: the one of all", "C" },
     { "library", 0, 0, G_OPTION_ARG_FILENAME, &options.library,
-      "Library file whose numbers marked \"fitted\" are where the fit starts", "L" },
+      "collectives: library file whose numbers marked \"fitted\" are where the fit starts", "L" },
     { "write", 0, 0, G_OPTION_ARG_FILENAME, &options.write,
-      "Library file that gets the entry of the first chip; made when absent", "FILE" },
+      "File that gets what was fitted: collectives: a library, made when absent; kernels: the chip", "FILE" },
     { "common", 0, 0, G_OPTION_ARG_NONE, &options.is_common,
-      "Fit the entry \"*\", for chips that have no table", NULL },
+      "collectives: fit the entry \"*\", for chips that have no table", NULL },
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
   };
   g_autoptr (GOptionContext) context
-      = g_option_context_new ("collectives - fit a library's cost table to measurements");
+      = g_option_context_new ("collectives|kernels - fit cost tables to measurements");
   int status;
 
   if (!pod_cli_parse (context, entries, &argc, &argv, 1, &status))
     return status;
-  if (argc < 2 || strcmp (argv[1], "collectives") != 0)
-    return pod_cli_refuse ("calibrate what? 'collectives' is known, got '%s'",
-                           argc < 2 ? "" : argv[1]);
-  if (!check_options (&options, &error) || !calibrate (&options, &error))
-    return pod_cli_fail (error);
-  return 0;
+  for (size_t i = 0; argc > 1 && i < G_N_ELEMENTS (kinds); i++)
+    if (strcmp (kinds[i].name, argv[1]) == 0)
+      return kinds[i].run (&options, &error) ? 0 : pod_cli_fail (error);
+  return pod_cli_refuse ("calibrate what? 'collectives' and 'kernels' are known, got '%s'",
+                         argc < 2 ? "" : argv[1]);
 }

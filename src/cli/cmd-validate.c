@@ -13,7 +13,7 @@
 #include "validate/validate-collectives.h"
 
 /* podsim validate: predictions against the measured tables of the tree, or a given one. Here the options and collectives;
- * training steps are in validate-print.c. */
+ * training steps are in validate-print.c, kernels in validate-kernels-print.c. */
 
 enum
 {
@@ -338,23 +338,25 @@ static const struct
   const char *name;
   bool (*run) (const PodValidateOptions *options, GError **error);
   bool is_training; /* of measured training steps */
+  bool has_library;
 } kinds[] = {
-  { "collectives", validate_collectives, false },
-  { "training", pod_cli_validate_training, true },
-  { "memory", pod_cli_validate_memory, true },
+  { "collectives", validate_collectives, false, true },
+  { "kernels", pod_cli_validate_kernels, false, false },
+  { "training", pod_cli_validate_training, true, false },
+  { "memory", pod_cli_validate_memory, true, false },
 };
 
 static bool
 check_options (const PodValidateOptions *options, const char *name, bool is_training,
-               GError **error)
+               bool has_library, GError **error)
 {
   const char *wrong = NULL;
 
-  if (is_training)
+  if (!has_library)
     wrong = options->library != NULL         ? "library"
             : options->leave_one_out != NULL ? "leave-one-out"
                                              : NULL;
-  else
+  if (wrong == NULL && !is_training)
     wrong = options->all_rows           ? "all-rows"
             : options->fidelity != NULL ? "fidelity"
             : options->jobs >= 0        ? "jobs"
@@ -397,17 +399,18 @@ pod_cmd_validate (int argc, char **argv)
     { NULL, 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL },
   };
   g_autoptr (GOptionContext) context
-      = g_option_context_new ("collectives|training|memory - predictions against published measurements");
+      = g_option_context_new ("collectives|kernels|training|memory - predictions against published measurements");
   int status;
 
   if (!pod_cli_parse (context, entries, &argc, &argv, 1, &status))
     return status;
   for (size_t i = 0; argc > 1 && i < G_N_ELEMENTS (kinds); i++)
     if (strcmp (kinds[i].name, argv[1]) == 0)
-      return check_options (&options, argv[1], kinds[i].is_training, &error)
+      return check_options (&options, argv[1], kinds[i].is_training,
+                           kinds[i].has_library, &error)
                      && kinds[i].run (&options, &error)
                  ? 0
                  : pod_cli_fail (error);
-  return pod_cli_refuse ("validate what? collectives, training and memory are known, got '%s'",
+  return pod_cli_refuse ("validate what? collectives, kernels, training and memory are known, got '%s'",
                          argc < 2 ? "" : argv[1]);
 }

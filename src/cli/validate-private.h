@@ -19,3 +19,4 @@ typedef struct
 /* Print, and write what the options ask for. */
 bool pod_cli_validate_training (const PodValidateOptions *options, GError **error);
 bool pod_cli_validate_memory (const PodValidateOptions *options, GError **error);
+bool pod_cli_validate_kernels (const PodValidateOptions *options, GError **error);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/units.h"
+#include "base/xml.h"
 #include "topology/chip.h"
 
 /* How a field of PodChip is read and written. */
@@ -36,3 +37,9 @@ extern const size_t pod_chip_n_rows;
 bool pod_extent_parse (const char *text, unsigned out[3], unsigned *out_n_axes, GError **error);
 /* "16x20x28" of the first @n_axes axes. Returns: (transfer full) */
 char *pod_extent_format (const unsigned extent[3], unsigned n_axes);
+
+/* True when the element of that name is a surface, which *out_kind then names. */
+bool pod_chip_surface_find (const char *element, PodChipSurface *out_kind);
+/* Reads the element; one that stands twice is an error. */
+bool pod_chip_surface_read (PodChip *chip, PodChipSurface kind, const PodXml *xml, xmlNodePtr node,
+                            GError **error);

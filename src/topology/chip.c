@@ -49,6 +49,8 @@ pod_chip_free (PodChip *chip)
   g_free (chip->file);
   g_free (chip->note);
   g_clear_pointer (&chip->sources, g_ptr_array_unref);
+  for (unsigned i = 0; i < POD_N_SURFACES; i++)
+    pod_surface_free (chip->surfaces[i]);
   g_free (chip);
 }
 
@@ -220,7 +222,16 @@ read_elements (PodChip *chip, const PodXml *xml, bool *given, GError **error)
       g_autofree char *value = pod_xml_attr (node, "value");
       g_autofree char *book = pod_xml_attr (node, "book");
       g_autofree char *source = pod_xml_attr (node, "source");
+      PodChipSurface surface;
 
+      if (source != NULL)
+        g_ptr_array_add (chip->sources, g_strdup_printf ("%s: %s", name, source));
+      if (pod_chip_surface_find (name, &surface))
+        {
+          if (!pod_chip_surface_read (chip, surface, xml, node, error))
+            return false;
+          continue;
+        }
       if (row == NULL || value == NULL)
         return pod_xml_error (xml, node, error, "'%s' is no fact about a chip", name);
       if (given[row - pod_chip_rows])
@@ -231,8 +242,6 @@ read_elements (PodChip *chip, const PodXml *xml, bool *given, GError **error)
           return false;
         }
       given[row - pod_chip_rows] = true;
-      if (source != NULL)
-        g_ptr_array_add (chip->sources, g_strdup_printf ("%s: %s", name, source));
     }
   return true;
 }

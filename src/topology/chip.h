@@ -6,6 +6,7 @@
 #include <glib.h>
 
 #include "base/dtype.h"
+#include "base/surface.h"
 #include "topology/fidelity.h"
 
 /* A chip as its file in topologies/chips/ gives it: the only place where its numbers stand. */
@@ -32,6 +33,20 @@ typedef enum
   POD_FAMILY_SWITCH, /* scale-up switch domain (NVLink), scale-out fat tree of NICs */
   POD_FAMILY_MESH,   /* scale-up full mesh inside the node (xGMI, Gaudi), scale-out fat tree */
 } PodFamily;
+
+/* Where closed forms do not follow silicon: ln (measured / modelled time) over a coarse grid, fitted by
+ * podsim calibrate kernels. The axes of each stand in chip-surface.c. */
+typedef enum
+{
+  POD_SURFACE_MATMUL_BF16,
+  POD_SURFACE_MATMUL_FP8,
+  POD_SURFACE_CAST_FP8,
+  POD_SURFACE_PREFILL,
+  POD_SURFACE_DECODE,
+  POD_SURFACE_GROUPED,
+  POD_SURFACE_SKEWED,
+  POD_N_SURFACES
+} PodChipSurface;
 
 typedef struct
 {
@@ -102,6 +117,7 @@ typedef struct
   double core_bytes_per_s;       /* GPUs: what one core (SM, CU) pulls in on its own; 0 = no limit */
   double tile_s;                 /* GPUs: start and end of one output tile on a core */
   double split_k_s;              /* GPUs: reduction after a matmul whose k is split over cores */
+  PodSurface *surfaces[POD_N_SURFACES]; /* (nullable elements) owned */
   GPtrArray *sources;            /* (element-type utf8) "field: source" lines as the file has them */
   char *note;                    /* (nullable) what the model simplifies on this chip; printed with the assumptions */
 } PodChip;
@@ -130,6 +146,13 @@ bool pod_chip_set (PodChip *chip, const char *path, const char *value, GError **
 bool pod_chip_field (size_t index, PodChipFieldInfo *out);
 /* The value of a field as pod_chip_set reads it. Returns: (transfer full) (nullable) NULL for an unknown path */
 char *pod_chip_get (const PodChip *chip, const char *path);
+
+/* "matmul_bf16_surface": the element of the file. */
+const char *pod_chip_surface_name (PodChipSurface kind);
+/* Name of axis @index, NULL past the last: "m". */
+const char *pod_chip_surface_axis (PodChipSurface kind, unsigned index);
+/* The element with its indentation and a line feed at the end. Returns: (transfer full) */
+char *pod_chip_surface_to_xml (PodChipSurface kind, const PodSurface *surface, const char *source);
 
 /* Peak of one device at that dtype (falls back: fp8 on a chip without it uses bf16's; *out_fallback says so, nullable). */
 double pod_chip_peak (const PodChip *chip, PodDtype dtype, bool is_book, PodDtype *out_used);

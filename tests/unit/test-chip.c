@@ -70,16 +70,25 @@ START_TEST (test_schema_is_the_table)
   xmlNodePtr chip = pod_xml_child (pod_xml_root (xml), "element");
   xmlNodePtr all = pod_xml_child (pod_xml_child (chip, "complexType"), "all");
   PodChipFieldInfo info;
+  PodChipSurface n_surfaces = 0;
   size_t index = 0;
 
   for (xmlNodePtr node = pod_xml_child (all, "element"); node != NULL;
        node = pod_xml_next (node, "element"))
     {
       g_autofree char *name = pod_xml_attr (node, "name");
+      g_autofree char *type = pod_xml_attr (node, "type");
+
+      if (g_strcmp0 (type, "surface") == 0)
+        {
+          ck_assert_str_eq (name, pod_chip_surface_name (n_surfaces++));
+          continue;
+        }
       ck_assert (pod_chip_field (index++, &info));
       ck_assert_str_eq (name, info.name);
     }
   ck_assert (!pod_chip_field (index, &info));
+  ck_assert_uint_eq (n_surfaces, POD_N_SURFACES);
 }
 END_TEST
 
