@@ -224,9 +224,11 @@ check-browser-now:
 .PHONY: calibrate validate
 calibrate: all
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/calibrate.sh
+	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/calibrate-kernels.sh
 
 validate: all
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/validate.sh
+	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/validate-kernels.sh
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/validate-training.sh
 
 .PHONY: bench

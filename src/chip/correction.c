@@ -63,8 +63,8 @@ pod_kernel_points (const PodKernel *kernel, PodKernelPoint out[POD_KERNEL_MAX_PO
 }
 
 void
-pod_kernel_correct (const PodKernelDevice *device, const PodKernel *kernel, double ideal_s,
-                    PodKernelTime *out)
+pod_kernel_correct (const PodKernelDevice *device, const PodKernel *kernel,
+                    const PodKernelTime *ideal, PodKernelTime *out)
 {
   PodKernelPoint points[POD_KERNEL_MAX_POINTS];
   unsigned n_points = pod_kernel_points (kernel, points);
@@ -83,10 +83,10 @@ pod_kernel_correct (const PodKernelDevice *device, const PodKernel *kernel, doub
     }
   if (!has_surface || !(time_s > 0.0))
     return;
-  factor = MAX (exp (sum), ideal_s / time_s);
-  out->flop_s *= factor;
-  out->memory_s *= factor;
-  out->overhead_s *= factor;
+  factor = exp (sum);
+  out->flop_s = MAX (out->flop_s * factor, ideal->flop_s);
+  out->memory_s = MAX (out->memory_s * factor, ideal->memory_s);
+  out->overhead_s = MAX (0.0, time_s * factor - MAX (out->flop_s, out->memory_s));
 }
 
 /* Absolute maxima of rows, scales, quantisation: three small kernels and the copy of the scales,

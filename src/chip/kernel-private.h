@@ -43,6 +43,6 @@ double pod_kernel_overlap_loss_s (const PodKernelDevice *device, const PodKernel
 /* One new query for each sequence (or a few) against cached keys. */
 bool pod_kernel_is_decode (const PodKernel *kernel);
 
-/* Multiplies *out by the chip's surfaces, down to @ideal_s at most. O(1). */
-void pod_kernel_correct (const PodKernelDevice *device, const PodKernel *kernel, double ideal_s,
-                         PodKernelTime *out);
+/* Multiplies *out by the chip's surfaces; no part of it falls below @ideal's. O(1). */
+void pod_kernel_correct (const PodKernelDevice *device, const PodKernel *kernel,
+                         const PodKernelTime *ideal, PodKernelTime *out);

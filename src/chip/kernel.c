@@ -82,7 +82,7 @@ device_init (PodKernelDevice *device, const PodChip *chip, PodDtype dtype, bool 
 static void
 time_calibrated (const PodKernelDevice *device, const PodKernel *kernel, PodKernelTime *out)
 {
-  double ideal_s = MAX (out->flop_s, out->memory_s);
+  const PodKernelTime ideal = *out;
 
   switch (kernel->kind)
     {
@@ -98,7 +98,7 @@ time_calibrated (const PodKernelDevice *device, const PodKernel *kernel, PodKern
       pod_kernel_time_vector (device, kernel, out);
       break;
     }
-  pod_kernel_correct (device, kernel, ideal_s, out);
+  pod_kernel_correct (device, kernel, &ideal, out);
 }
 
 void

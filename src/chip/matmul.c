@@ -48,12 +48,24 @@ reached_hbm_bytes_per_s (const PodKernelDevice *device)
          * pod_kernel_efficiency (has_own ? chip->matmul_hbm_efficiency : chip->hbm_efficiency);
 }
 
+/* Rounds of @blocks over all cores. The last one, partly filled, counts half of what is missing: its
+ * blocks find memory and clock less contended, and persistent kernels start them early. Of 0.2 ...
+ * 1, a half predicts held-out shapes best over the bf16 tables of A100, H100 and GB200 together. */
+static double
+count_waves (double blocks, double n_cores)
+{
+  const double quantised = 0.5;
+  double waves = blocks / n_cores;
+
+  return waves <= 1.0 ? 1.0 : quantised * ceil (waves) + (1.0 - quantised) * waves;
+}
+
 /* One tile shape and number of splits:
  *
  *   depth  = k / splits, in whole steps
  *   block  = max (2 x tile m x tile n x depth / (core peak x efficiency),
  *                 (tile m + tile n) x depth x bytes / core rate) + tile_s
- *   flop   = waves x block, waves = ceil (tiles x splits / cores)
+ *   flop   = waves x block
  *   memory = (operands + fp32 partial sums of the splits) / reached HBM rate
  *
  * The core rate is the latency limit of one core alone, five times its share of HBM. The partial
@@ -68,7 +80,7 @@ make_plan (const PodKernelDevice *device, const PodKernel *kernel, const Tile *t
   double depth = pod_kernel_round_up (k / n_splits, K_STEP);
   double n_tiles = ceil (m / tile->m) * ceil (n / tile->n) * count;
   double blocks = n_tiles * n_splits;
-  double waves = ceil (blocks / device->n_cores);
+  double waves = count_waves (blocks, device->n_cores);
   double core_flops_per_s = device->peak_flops_per_s / device->n_cores
                             * pod_kernel_efficiency (chip->matmul_efficiency);
   double scale = kernel->flops / (2.0 * count * m * n * k); /* 1 but for FLOPs counted otherwise */

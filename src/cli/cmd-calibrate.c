@@ -14,6 +14,7 @@ typedef struct
   char **tables;
   char **chips;
   char *library;
+  char *like;
   char *write;
   gboolean is_common;
 } Options;
@@ -24,6 +25,7 @@ options_clear (Options *options)
   g_strfreev (options->tables);
   g_strfreev (options->chips);
   g_free (options->library);
+  g_free (options->like);
   g_free (options->write);
 }
 
@@ -40,9 +42,11 @@ length (char *const *list)
 static bool
 check_kernel_options (const Options *options, GError **error)
 {
-  if (length (options->tables) == 0 || options->write == NULL)
+  bool is_empty = length (options->tables) == 0 && options->like == NULL;
+
+  if (is_empty || options->write == NULL)
     g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--%s is missing",
-                 length (options->tables) == 0 ? "table" : "write");
+                 is_empty ? "table" : "write");
   else if (length (options->chips) != 1)
     g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
                  "--chip: one, whose file gets the surfaces, got %u", length (options->chips));
@@ -62,6 +66,7 @@ calibrate_kernels (const Options *options, GError **error)
     .chip = options->chips != NULL ? options->chips[0] : NULL,
     .tables = (const char *const *) options->tables,
     .n_tables = length (options->tables),
+    .like = options->like,
     .write = options->write,
   };
 
@@ -93,6 +98,8 @@ check_options (const Options *options, GError **error)
                  n_tables == 0              ? "table"
                  : options->library == NULL ? "library"
                                             : "write");
+  else if (options->like != NULL)
+    g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--like: not for 'calibrate collectives'");
   else if (n_chips != n_tables)
     g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
                  "--chip: one for each --table, got %u for %u tables", n_chips, n_tables);
@@ -150,6 +157,8 @@ pod_cmd_calibrate (int argc, char **argv)
       "The chip of each table, in their order; kernels: the one of all", "C" },
     { "library", 0, 0, G_OPTION_ARG_FILENAME, &options.library,
       "collectives: library file whose numbers marked \"fitted\" are where the fit starts", "L" },
+    { "like", 0, 0, G_OPTION_ARG_FILENAME, &options.like,
+      "kernels: a chip of the same make, for what no table measures", "C" },
     { "write", 0, 0, G_OPTION_ARG_FILENAME, &options.write,
       "File that gets what was fitted: collectives: a library, made when absent; kernels: the chip", "FILE" },
     { "common", 0, 0, G_OPTION_ARG_NONE, &options.is_common,

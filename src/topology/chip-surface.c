@@ -20,8 +20,9 @@ static const struct
   [POD_SURFACE_DECODE] = { "decode_surface", { "keys", "kv_heads", "group", "head_dim" } },
   /* rows of one expert; width: the smaller of columns and depth */
   [POD_SURFACE_GROUPED] = { "grouped_surface", { "rows", "experts", "width" } },
-  /* rows: mean of one expert; experts: of the rank; ranks: that share the experts; power: of the law */
-  [POD_SURFACE_SKEWED] = { "skewed_surface", { "rows", "experts", "ranks", "power" } },
+  /* rows: mean of one expert; experts: of the rank; ranks: that share all experts; power: of the law
+   * that tokens are drawn from, 1: equal shares */
+  [POD_SURFACE_EXPERTS] = { "experts_surface", { "rows", "experts", "ranks", "power" } },
 };
 
 G_STATIC_ASSERT (G_N_ELEMENTS (surfaces) == POD_N_SURFACES);

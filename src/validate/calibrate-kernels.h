@@ -9,6 +9,7 @@ typedef struct
   const char *chip;
   const char *const *tables; /* files */
   unsigned n_tables;
+  const char *like;  /* (nullable) a chip whose surfaces are taken where the tables give none */
   const char *write; /* the chip's file with the new surfaces in place of the old */
 } PodKernelCalibration;
 

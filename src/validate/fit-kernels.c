@@ -22,7 +22,7 @@
 
 static const double roughness_squared = 1.0;
 static const double lean_squared = 0.05;
-static const double spread = 0.03;
+static const double spread = 0.25;
 static const double spike = 0.5;
 
 enum

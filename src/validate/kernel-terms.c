@@ -145,7 +145,7 @@ experts_point (const PodKernelSample *sample)
   double ranks = (double) sample->numbers[POD_MOE_EP];
 
   return (PodKernelPoint){
-    .kind = POD_SURFACE_SKEWED,
+    .kind = POD_SURFACE_EXPERTS,
     .at = { (double) sample->numbers[POD_MOE_TOKENS] * (double) sample->numbers[POD_MOE_TOP_K]
                 / experts,
             experts / ranks, ranks, sample->power },
@@ -220,11 +220,11 @@ pod_kernel_sample_predict (const PodChip *chip, const PodKernelSample *sample, d
       pod_kernel_time (chip, POD_FIDELITY_IDEAL, kernel, &time);
       ideal_s += time.time_s;
     }
-  if (is_of_experts (sample) && chip->surfaces[POD_SURFACE_SKEWED] != NULL)
+  if (is_of_experts (sample) && chip->surfaces[POD_SURFACE_EXPERTS] != NULL)
     {
       PodKernelPoint point = experts_point (sample);
 
-      sum_s *= exp (pod_surface_at (chip->surfaces[POD_SURFACE_SKEWED], point.at));
+      sum_s *= exp (pod_surface_at (chip->surfaces[POD_SURFACE_EXPERTS], point.at));
     }
   if (out_ideal_s != NULL)
     *out_ideal_s = ideal_s;
