@@ -319,7 +319,7 @@ help:
 	@echo 'make run          install what is missing, build, simulate one training step (results in build/run)'
 	@echo 'make check        install what is missing, build, run every test; UPDATE=1 TESTS="WORD..." V=1'
 	@echo 'make check-browser, bench, fuzz    tests in a browser, speed, libFuzzer (clang)'
-	@echo 'make calibrate, validate           cost tables from the measured ones, and their errors (docs/model/libraries.md)'
+	@echo 'make calibrate, validate           cost tables from the measured ones, and their errors (docs/model/libraries.md, kernels.md)'
 	@echo 'make install      PREFIX=/usr/local DESTDIR=; also uninstall, dist'
 	@echo 'make format       clang-format; also check-format, lint, docs, clean, deps SECTIONS="build run test browser bench lint"'
 	@echo 'variables         CC CFLAGS CPPFLAGS LDFLAGS SANITIZE=address,undefined|thread COVERAGE=1 WERROR=1 DEPS=no V=1'

@@ -17,17 +17,20 @@
  *   w = min (1, spread / |r|) / (1 + (r / spike)^2)^2,   r of the step before
  *
  * make residuals count as their amount, not its square (Huber), and spikes hardly at all: the tables
- * have kernels that ran 3 to 8 times as long as their neighbours. Roughness and lean were chosen by the held-out errors
- * over all chips, where half or twice as much changes a mean error by less than 0.1 %. */
+ * have kernels that ran 3 to 8 times as long as their neighbours. A matmul of the next node that would
+ * take less time costs (rise x fall in ln t)^2 more: silicon does fall here and there, but no plan for
+ * a machine should hang on it. Roughness, lean, spread and spike were chosen by the held-out errors over
+ * all chips; a third or thrice of the roughness changes a mean error by 0.2 % at most. */
 
 static const double roughness_squared = 1.0;
 static const double lean_squared = 0.05;
 static const double spread = 0.25;
 static const double spike = 0.5;
+static const double rise_squared = 300.0;
 
 enum
 {
-  N_STEPS = 6,
+  N_STEPS = 8,
 };
 
 /* A sample in terms of the unknowns. */
@@ -57,6 +60,8 @@ typedef struct
 {
   PodSurface *surfaces[POD_N_SURFACES]; /* (nullable elements) owned: those that are fitted */
   unsigned offsets[POD_N_SURFACES];
+  double *node_logs[POD_N_SURFACES]; /* (nullable elements) ln of the closed form at the nodes, of
+                                        surfaces along which times should rise */
   unsigned n; /* unknowns */
   double *values;
   double *matrix; /* lower triangle of the normal equations, rows of n */
@@ -71,7 +76,10 @@ static void
 fit_clear (Fit *fit)
 {
   for (unsigned i = 0; i < POD_N_SURFACES; i++)
-    pod_surface_free (fit->surfaces[i]);
+    {
+      pod_surface_free (fit->surfaces[i]);
+      g_free (fit->node_logs[i]);
+    }
   g_free (fit->values);
   g_free (fit->matrix);
   g_free (fit->right);
@@ -132,6 +140,33 @@ add_sample (Fit *fit, const PodChip *chip, const PodKernelSample *sample)
   g_array_append_val (fit->rows, row);
 }
 
+/* ln of the closed form of one matmul at every node. */
+static void
+set_node_logs (Fit *fit, const PodChip *chip, PodChipSurface kind, PodDtype dtype)
+{
+  const PodSurface *surface = fit->surfaces[kind];
+  double bytes = pod_dtype_bytes (dtype);
+  PodChip bare = *chip; /* borrows all but the surfaces */
+
+  if (surface == NULL)
+    return;
+  memset (bare.surfaces, 0, sizeof bare.surfaces);
+  fit->node_logs[kind] = g_new (double, surface->n_values);
+  for (unsigned i = 0; i < surface->n_values; i++)
+    {
+      uint64_t size[POD_SURFACE_MAX_AXES];
+      unsigned rest = i;
+      PodKernel kernel;
+      PodKernelTime time;
+
+      for (unsigned a = surface->n_axes; a-- > 0; rest /= surface->axes[a].n_nodes)
+        size[a] = (uint64_t) surface->axes[a].nodes[rest % surface->axes[a].n_nodes];
+      kernel = pod_kernel_matmul (1, size[0], size[1], size[2], dtype, bytes, bytes, 2.0);
+      pod_kernel_time (&bare, POD_FIDELITY_CALIBRATED, &kernel, &time);
+      fit->node_logs[kind][i] = log (time.time_s);
+    }
+}
+
 static bool
 fit_init (Fit *fit, const PodChip *chip, const GArray *samples, const PodSurfaceGrid *grids,
           unsigned n_grids, GError **error)
@@ -149,6 +184,8 @@ fit_init (Fit *fit, const PodChip *chip, const GArray *samples, const PodSurface
       fit->offsets[kind] = fit->n;
       fit->n += fit->surfaces[kind]->n_values;
     }
+  set_node_logs (fit, chip, POD_SURFACE_MATMUL_BF16, POD_DTYPE_BF16);
+  set_node_logs (fit, chip, POD_SURFACE_MATMUL_FP8, POD_DTYPE_FP8);
   fit->values = g_new0 (double, fit->n);
   fit->matrix = g_new (double, (size_t) fit->n * fit->n);
   fit->right = g_new (double, fit->n);
@@ -204,6 +241,35 @@ add_smoothness (Fit *fit, const PodSurface *surface, unsigned offset)
           if (node > 0 && node + 1 < axis->n_nodes)
             add_bend (fit, axis, node, offset + i, stride);
         }
+    }
+}
+
+/* Nodes @index and @next of the unknowns, whose closed forms differ by @log_step. */
+static void
+add_rise (Fit *fit, unsigned index, unsigned next, double log_step)
+{
+  if (log_step + fit->values[next] - fit->values[index] >= 0.0)
+    return;
+  add_product (fit, index, index, rise_squared);
+  add_product (fit, next, next, rise_squared);
+  add_product (fit, next, index, -rise_squared);
+  fit->right[index] += rise_squared * log_step;
+  fit->right[next] -= rise_squared * log_step;
+}
+
+static void
+add_rises (Fit *fit, const PodSurface *surface, const double *node_logs, unsigned offset)
+{
+  unsigned stride = surface->n_values;
+
+  for (unsigned a = 0; a < surface->n_axes; a++)
+    {
+      unsigned n_nodes = surface->axes[a].n_nodes;
+
+      stride /= n_nodes;
+      for (unsigned i = 0; i + stride < surface->n_values; i++)
+        if (i / stride % n_nodes + 1 < n_nodes)
+          add_rise (fit, offset + i, offset + i + stride, node_logs[i + stride] - node_logs[i]);
     }
 }
 
@@ -335,8 +401,12 @@ fit_values (Fit *fit, int left_out)
       for (unsigned i = 0; i < fit->n; i++)
         fit->starts[i] = i;
       for (unsigned i = 0; i < POD_N_SURFACES; i++)
-        if (fit->surfaces[i] != NULL)
-          add_smoothness (fit, fit->surfaces[i], fit->offsets[i]);
+        {
+          if (fit->surfaces[i] != NULL)
+            add_smoothness (fit, fit->surfaces[i], fit->offsets[i]);
+          if (fit->node_logs[i] != NULL)
+            add_rises (fit, fit->surfaces[i], fit->node_logs[i], fit->offsets[i]);
+        }
       for (guint i = 0; i < fit->rows->len; i++)
         {
           const Row *row = &g_array_index (fit->rows, Row, i);

@@ -389,11 +389,16 @@ START_TEST (test_surfaces_multiply)
 }
 END_TEST
 
-/* With what silicon measures on top, twice the size may be a little faster, as it is there: by at
- * most 4 % on every chip with surfaces, over shapes from 32 to 32768. */
+/* With what silicon measures on top, twice the size may be a little faster, as it is there (over 2 %
+ * in 3 to 10 of 100 doublings of the tables, and up to 6 times): by over 2 % in one of 100 shapes, and
+ * never by over 10 %. */
 START_TEST (test_doubling_takes_longer)
 {
-  const double most_fall = 0.04;
+  enum
+  {
+    N_SHAPES = 6000,
+  };
+  const double most_fall = 0.10, noise = 0.02;
   const char *const names[] = { "a100", "h100", "h200", "b200", "gb200" };
   uint64_t state = 3;
 
@@ -401,9 +406,10 @@ START_TEST (test_doubling_takes_longer)
     {
       g_autoptr (GError) error = NULL;
       g_autoptr (PodChip) chip = pod_chip_load (names[i], NULL, &error);
+      unsigned n_falls = 0;
 
       ck_assert_msg (chip != NULL, "%s", error != NULL ? error->message : "no error");
-      for (unsigned j = 0; j < 6000; j++)
+      for (unsigned j = 0; j < N_SHAPES; j++)
         {
           uint64_t size[] = { 1 + random_extent (&state, 15), 32 + random_extent (&state, 15),
                               32 + random_extent (&state, 15) };
@@ -423,7 +429,9 @@ START_TEST (test_doubling_takes_longer)
                          " of %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT
                          ", %g s after",
                          names[i], less_s, j % 3, size[j % 3], size[0], size[1], size[2], more_s);
+          n_falls += more_s < less_s * (1 - noise);
         }
+      ck_assert_msg (n_falls <= N_SHAPES / 100, "%s: %u of %d fall", names[i], n_falls, N_SHAPES);
     }
 }
 END_TEST
