@@ -178,6 +178,21 @@ take_surfaces (const char *like, const bool *is_fitted, GString *text, GError **
   return true;
 }
 
+/* Drops the surfaces that the tables will give anew, so that none leans on what it was before. */
+static void
+drop_surfaces (PodChip *chip, const GPtrArray *tables)
+{
+  for (unsigned i = 0; i < G_N_ELEMENTS (stages); i++)
+    {
+      const char *source = NULL;
+      g_autoptr (GArray) samples
+          = pick_samples (tables, stages[i].kinds, stages[i].dtype, &source);
+
+      for (unsigned j = 0; samples->len > 0 && j < stages[i].n_grids; j++)
+        g_clear_pointer (&chip->surfaces[stages[i].grids[j].kind], pod_surface_free);
+    }
+}
+
 /* -- all --------------------------------------------------------------------------------------- */
 
 static bool
@@ -227,6 +242,7 @@ pod_calibrate_kernels (const PodKernelCalibration *request, GArray *out_stages, 
   if (before == NULL)
     return false;
   text = g_string_new (before);
+  drop_surfaces (chip, tables);
   for (unsigned i = 0; i < G_N_ELEMENTS (stages); i++)
     if (!run_stage (chip, tables, i, text, is_fitted, out_stages, error))
       return false;
