@@ -19,11 +19,16 @@ enum
 
 /* The tables of the tree, in workloads/measured. */
 static const PodKernelValidationInput shipped[] = {
-  { "gemm-a100.tsv.gz", "a100" },           { "gemm-h100.tsv.gz", "h100" },
-  { "gemm-h200.tsv.gz", "h200" },           { "gemm-b200.tsv.gz", "b200" },
-  { "gemm-gb200.tsv.gz", "gb200" },         { "attention-a100.tsv.gz", "a100" },
-  { "attention-h100.tsv.gz", "h100" },      { "attention-b200.tsv.gz", "b200" },
-  { "attention-decode-h100.tsv.gz", "h100" }, { "moe-h100.tsv.gz", "h100" },
+  { "gemm-a100.tsv.gz", "a100" },
+  { "gemm-h100.tsv.gz", "h100" },
+  { "gemm-h200.tsv.gz", "h200" },
+  { "gemm-b200.tsv.gz", "b200" },
+  { "gemm-gb200.tsv.gz", "gb200" },
+  { "attention-a100.tsv.gz", "a100" },
+  { "attention-h100.tsv.gz", "h100" },
+  { "attention-b200.tsv.gz", "b200" },
+  { "attention-decode-h100.tsv.gz", "h100" },
+  { "moe-h100.tsv.gz", "h100" },
 };
 
 /* The inputs with their files found. Returns: (transfer full) (nullable) (element-type utf8) the
@@ -89,9 +94,8 @@ add_group (PodTable *table, const PodKernelValidation *validation, const PodKern
 static PodTable *
 make_table (const PodKernelValidation *validation)
 {
-  PodTable *table = pod_table_new ((const char *const[]){ "source", "kind", "dtype", ">rows",
-                                                          ">mean %", ">median %", ">p90 %",
-                                                          ">bias %", NULL });
+  PodTable *table = pod_table_new ((const char *const[]){
+      "source", "kind", "dtype", ">rows", ">mean %", ">median %", ">p90 %", ">bias %", NULL });
 
   for (guint i = 0; i < validation->sources->len; i++)
     for (int kind = 0; kind < POD_N_SAMPLE_KINDS; kind++)
@@ -118,11 +122,11 @@ list_verdicts (const PodKernelValidation *validation, const GArray *verdicts, gu
       g_autofree char *ideal = g_strdup_printf ("%.3f", v->ideal_s * 1e6);
       g_autofree char *error = g_strdup_printf ("%.5f", pod_kernel_error (v));
 
-      pod_table_add_row (table, (const char *const[]){
-                                    g_ptr_array_index (validation->sources, v->input), line,
-                                    pod_sample_kind_name (v->sample.kind),
-                                    pod_dtype_name (v->sample.dtype), numbers, measured, predicted,
-                                    ideal, error });
+      pod_table_add_row (table,
+                         (const char *const[]){ g_ptr_array_index (validation->sources, v->input),
+                                                line, pod_sample_kind_name (v->sample.kind),
+                                                pod_dtype_name (v->sample.dtype), numbers, measured,
+                                                predicted, ideal, error });
     }
   return table;
 }

@@ -20,8 +20,8 @@ static const struct
   [POD_SURFACE_DECODE] = { "decode_surface", { "keys", "kv_heads", "group", "head_dim" } },
   /* rows of one expert; width: the smaller of columns and depth */
   [POD_SURFACE_GROUPED] = { "grouped_surface", { "rows", "experts", "width" } },
-  /* rows: mean of one expert; experts: of the rank; ranks: that share all experts; power: of the law
-   * that tokens are drawn from, 1: equal shares */
+  /* rows: mean of one expert; experts: of the rank; ranks: that share all experts; power: of the
+   * law that tokens are drawn from, 1: equal shares */
   [POD_SURFACE_EXPERTS] = { "experts_surface", { "rows", "experts", "ranks", "power" } },
 };
 
@@ -115,12 +115,11 @@ pod_chip_surface_read (PodChip *chip, PodChipSurface kind, const PodXml *xml, xm
   else if (read_axes (kind, xml, node, nodes, &n_axes, error))
     {
       surface = pod_surface_new (n_axes, (const char *const *) nodes, error);
-      is_read = surface != NULL
-                && pod_surface_parse_values (surface, text != NULL ? (const char *) text : "",
-                                             error);
+      is_read
+          = surface != NULL
+            && pod_surface_parse_values (surface, text != NULL ? (const char *) text : "", error);
       if (!is_read)
-        g_prefix_error (error, "%s:%ld: %s: ", xml->file, xmlGetLineNo (node),
-                        surfaces[kind].name);
+        g_prefix_error (error, "%s:%ld: %s: ", xml->file, xmlGetLineNo (node), surfaces[kind].name);
     }
   if (is_read)
     chip->surfaces[kind] = g_steal_pointer (&surface);

@@ -12,8 +12,9 @@ enum
 };
 
 /* What is fitted to what, in this order: a later stage builds on the surfaces of the ones before.
- * Nodes are dense where silicon changes its mind (which tile, how many splits) and coarse elsewhere;
- * on one chip they are at most 2,000 for each dtype, over all stages. */
+ * Nodes are dense where silicon changes its mind (which tile, how many splits) and coarse
+ * elsewhere; decode kernels change above groups of 32 queries. On one chip they are at most 2,000
+ * for each dtype, over all stages. */
 static const struct
 {
   const char *name;
@@ -27,14 +28,16 @@ static const struct
     POD_DTYPE_BF16,
     1,
     { { POD_SURFACE_MATMUL_BF16,
-        { "1 4 16 32 64 128 256 512 1024 2048 4096 8192 32768", "32 128 512 1024 2048 4096 8192 16384 65536",
+        { "1 4 16 32 64 128 256 512 1024 2048 4096 8192 32768",
+          "32 128 512 1024 2048 4096 8192 16384 65536",
           "32 128 512 1024 2048 4096 8192 16384 65536" } } } },
   { "matmuls",
     1u << POD_SAMPLE_GEMM,
     POD_DTYPE_FP8,
     2,
     { { POD_SURFACE_MATMUL_FP8,
-        { "1 4 16 32 64 128 256 512 1024 2048 4096 8192 32768", "32 128 512 1024 2048 4096 8192 16384 65536",
+        { "1 4 16 32 64 128 256 512 1024 2048 4096 8192 32768",
+          "32 128 512 1024 2048 4096 8192 16384 65536",
           "32 128 512 1024 2048 4096 8192 16384 65536" } },
       { POD_SURFACE_CAST_FP8, { "1 16 128 1024 4096 32768", "32 512 2048 8192 65536" } } } },
   { "prefill",
@@ -46,7 +49,8 @@ static const struct
     1u << POD_SAMPLE_DECODE,
     POD_DTYPE_BF16,
     1,
-    { { POD_SURFACE_DECODE, { "1 32 128 256 512 2048 16384", "1 16 128 2048", "1 16 32 33 128", "64 128 256" } } } },
+    { { POD_SURFACE_DECODE,
+        { "1 32 128 256 512 2048 16384", "1 16 128 2048", "1 16 32 33 128", "64 128 256" } } } },
   { "experts' matmuls",
     1u << POD_SAMPLE_MOE,
     POD_DTYPE_BF16,
@@ -166,7 +170,8 @@ take_surfaces (const char *like, const bool *is_fitted, GString *text, GError **
   for (unsigned i = 0; i < POD_N_SURFACES; i++)
     {
       const char *name = pod_chip_surface_name ((PodChipSurface) i);
-      g_autofree char *source = g_strdup_printf ("of %s: %s", chip->title, find_source (chip, name));
+      g_autofree char *source
+          = g_strdup_printf ("of %s: %s", chip->title, find_source (chip, name));
       g_autofree char *element = NULL;
 
       if (is_fitted[i] || chip->surfaces[i] == NULL)
@@ -185,8 +190,7 @@ drop_surfaces (PodChip *chip, const GPtrArray *tables)
   for (unsigned i = 0; i < G_N_ELEMENTS (stages); i++)
     {
       const char *source = NULL;
-      g_autoptr (GArray) samples
-          = pick_samples (tables, stages[i].kinds, stages[i].dtype, &source);
+      g_autoptr (GArray) samples = pick_samples (tables, stages[i].kinds, stages[i].dtype, &source);
 
       for (unsigned j = 0; samples->len > 0 && j < stages[i].n_grids; j++)
         g_clear_pointer (&chip->surfaces[stages[i].grids[j].kind], pod_surface_free);
@@ -213,8 +217,7 @@ run_stage (PodChip *chip, const GPtrArray *tables, unsigned index, GString *text
   for (unsigned i = 0; i < stages[index].n_grids; i++)
     {
       PodChipSurface kind = stages[index].grids[i].kind;
-      g_autofree char *element
-          = pod_chip_surface_to_xml (kind, chip->surfaces[kind], description);
+      g_autofree char *element = pod_chip_surface_to_xml (kind, chip->surfaces[kind], description);
 
       if (!put_element (text, pod_chip_surface_name (kind), element, error))
         return false;
@@ -237,8 +240,8 @@ pod_calibrate_kernels (const PodKernelCalibration *request, GArray *out_stages, 
   if (chip == NULL)
     return false;
   tables = load_tables (request, error);
-  before = tables != NULL ? pod_file_read (chip->file, POD_FILE_LIMIT_BYTES, &n_bytes, error)
-                          : NULL;
+  before
+      = tables != NULL ? pod_file_read (chip->file, POD_FILE_LIMIT_BYTES, &n_bytes, error) : NULL;
   if (before == NULL)
     return false;
   text = g_string_new (before);
@@ -250,7 +253,7 @@ pod_calibrate_kernels (const PodKernelCalibration *request, GArray *out_stages, 
     return false;
   if (out_stages->len > 0 || request->like != NULL)
     return pod_output_save (request->write, text->str, error);
-  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "%s has no row that a surface could be fitted to",
-               request->tables[0]);
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+               "%s has no row that a surface could be fitted to", request->tables[0]);
   return false;
 }

@@ -16,11 +16,12 @@
  *
  *   w = min (1, spread / |r|) / (1 + (r / spike)^2)^2,   r of the step before
  *
- * make residuals count as their amount, not its square (Huber), and spikes hardly at all: the tables
- * have kernels that ran 3 to 8 times as long as their neighbours. A matmul of the next node that would
- * take less time costs (rise x fall in ln t)^2 more: silicon does fall here and there, but no plan for
- * a machine should hang on it. Roughness, lean, spread and spike were chosen by the held-out errors over
- * all chips; a third or thrice of the roughness changes a mean error by 0.2 % at most. */
+ * make residuals count as their amount, not its square (Huber), and spikes hardly at all: the
+ * tables have kernels that ran 3 to 8 times as long as their neighbours. A matmul of the next node
+ * that would take less time costs (rise x fall in ln t)^2 more: silicon does fall here and there,
+ * but no plan for a machine should hang on it. Roughness, lean, spread and spike were chosen by the
+ * held-out errors over all chips; a third or thrice of the roughness changes a mean error by 0.2 %
+ * at most. */
 
 static const double roughness_squared = 1.0;
 static const double lean_squared = 0.05;
@@ -62,7 +63,7 @@ typedef struct
   unsigned offsets[POD_N_SURFACES];
   double *node_logs[POD_N_SURFACES]; /* (nullable elements) ln of the closed form at the nodes, of
                                         surfaces along which times should rise */
-  unsigned n; /* unknowns */
+  unsigned n;                        /* unknowns */
   double *values;
   double *matrix; /* lower triangle of the normal equations, rows of n */
   double *right;

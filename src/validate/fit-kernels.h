@@ -21,8 +21,8 @@ typedef struct
 } PodKernelFit;
 
 /* Sets chip->surfaces of the grids' kinds to what fits @samples (PodKernelSample) best, rounded as
- * files hold them; the other surfaces stay. @grids: the first may be large, its rows in order of its
- * first axis; all others together should be small. Deterministic. Errors: INVALID.
- * O(samples x corners^2 + nodes x width^2) for each of a few iterations and folds. */
+ * files hold them; the other surfaces stay. @grids: the first may be large, its rows in order of
+ * its first axis; all others together should be small. Deterministic. Errors: INVALID. O(samples x
+ * corners^2 + nodes x width^2) for each of a few iterations and folds. */
 bool pod_fit_kernels (PodChip *chip, const GArray *samples, const PodSurfaceGrid *grids,
                       unsigned n_grids, PodKernelFit *out, GError **error);

@@ -281,8 +281,8 @@ read_row (PodKernelTable *table, const Columns *columns, char *const *cells, uns
   return true;
 }
 
-/* Cuts @line at its tabs, in place. Returns: how many cells; at most MAX_COLUMNS are set, and a NULL
- * after them. */
+/* Cuts @line at its tabs, in place. Returns: how many cells; at most MAX_COLUMNS are set, and a
+ * NULL after them. */
 static guint
 split_cells (char *line, char *cells[MAX_COLUMNS + 1])
 {

@@ -50,8 +50,9 @@ typedef struct
   PodSampleKind kind;
   PodDtype dtype;
   unsigned line;
-  unsigned fold; /* 0 ... 9, by a hash of the shape without its size: all sizes of a shape are in one */
-  double power;  /* experts: of the law that tokens are drawn from, 1: equal shares; else 0 */
+  unsigned
+      fold; /* 0 ... 9, by a hash of the shape without its size: all sizes of a shape are in one */
+  double power; /* experts: of the law that tokens are drawn from, 1: equal shares; else 0 */
   double time_s;
   uint64_t numbers[POD_SAMPLE_MAX_NUMBERS];
 } PodKernelSample;

@@ -17,8 +17,8 @@ typedef struct
   PodKernel kernel;
 } Part;
 
-/* Around the matmuls of experts run their routing: sorting the tokens by expert, sums of the counts,
- * and the ends of both matmuls (TensorRT-LLM 1.x, CUTLASS mixture of experts). */
+/* Around the matmuls of experts run their routing: sorting the tokens by expert, sums of the
+ * counts, and the ends of both matmuls (TensorRT-LLM 1.x, CUTLASS mixture of experts). */
 static const double n_routing_launches = 6.0;
 
 /* -- matmuls ----------------------------------------------------------------------------------- */
@@ -31,7 +31,8 @@ gemm_parts (const PodKernelSample *sample, Part *parts)
   uint64_t k = sample->numbers[POD_GEMM_K];
   double bytes = pod_dtype_bytes (sample->dtype);
 
-  parts[0] = (Part){ PART_KERNEL, pod_kernel_matmul (1, m, n, k, sample->dtype, bytes, bytes, 2.0) };
+  parts[0]
+      = (Part){ PART_KERNEL, pod_kernel_matmul (1, m, n, k, sample->dtype, bytes, bytes, 2.0) };
   if (sample->dtype != POD_DTYPE_FP8)
     return 1;
   parts[1] = (Part){ PART_CAST, parts[0].kernel };
@@ -80,8 +81,8 @@ share_tokens (const PodKernelSample *sample, uint64_t *out_experts, uint64_t *ou
   *out_rows = (mine + *out_experts - 1) / *out_experts;
 }
 
-/* Tokens go to their experts, into the experts' width and back, with the activation between, and are
- * added up. */
+/* Tokens go to their experts, into the experts' width and back, with the activation between, and
+ * are added up. */
 static unsigned
 moe_parts (const PodKernelSample *sample, Part *parts)
 {
@@ -167,9 +168,9 @@ set_term (const PodChip *bare, const Part *part, PodKernelTerm *out)
   if (part->kind == PART_CAST)
     {
       out->base_s = pod_kernel_cast_s (bare, kernel->m, kernel->k);
-      out->points[out->n_points++] = (PodKernelPoint){
-        .kind = POD_SURFACE_CAST_FP8, .at = { (double) kernel->m, (double) kernel->k }
-      };
+      out->points[out->n_points++]
+          = (PodKernelPoint){ .kind = POD_SURFACE_CAST_FP8,
+                              .at = { (double) kernel->m, (double) kernel->k } };
       return;
     }
   pod_kernel_time (bare, POD_FIDELITY_IDEAL, kernel, &time);

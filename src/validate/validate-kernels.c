@@ -28,8 +28,7 @@ pod_kernel_validation_free (PodKernelValidation *validation)
 }
 
 static bool
-judge_table (PodKernelValidation *validation, const PodKernelValidationInput *input,
-             GError **error)
+judge_table (PodKernelValidation *validation, const PodKernelValidationInput *input, GError **error)
 {
   g_autoptr (PodChip) chip = pod_chip_load (input->chip, NULL, error);
   g_autoptr (PodKernelTable) table
@@ -39,9 +38,9 @@ judge_table (PodKernelValidation *validation, const PodKernelValidationInput *in
   if (table == NULL)
     return false;
   for (guint i = 0; i < table->skipped->len; i++)
-    g_ptr_array_add (validation->skipped,
-                     g_strdup_printf ("%s: %s", table->file,
-                                      (char *) g_ptr_array_index (table->skipped, i)));
+    g_ptr_array_add (
+        validation->skipped,
+        g_strdup_printf ("%s: %s", table->file, (char *) g_ptr_array_index (table->skipped, i)));
   for (guint i = 0; i < table->samples->len; i++)
     {
       PodKernelVerdict verdict = { .input = validation->sources->len };
@@ -146,8 +145,7 @@ static void
 add_source (JsonObject *sources, JsonArray *groups, const PodKernelValidation *validation,
             int input)
 {
-  PodErrorSummary summary
-      = pod_kernel_summary (validation, &(PodKernelFilter){ input, -1, -1 });
+  PodErrorSummary summary = pod_kernel_summary (validation, &(PodKernelFilter){ input, -1, -1 });
   JsonObject *source = json_object_new ();
 
   set_summary (source, &summary);

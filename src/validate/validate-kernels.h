@@ -22,9 +22,9 @@ typedef struct
 
 typedef struct
 {
-  GPtrArray *sources;  /* (element-type utf8) "h100-gemm.tsv h100" of each input */
-  GArray *verdicts;    /* PodKernelVerdict */
-  GPtrArray *skipped;  /* (element-type utf8) */
+  GPtrArray *sources; /* (element-type utf8) "h100-gemm.tsv h100" of each input */
+  GArray *verdicts;   /* PodKernelVerdict */
+  GPtrArray *skipped; /* (element-type utf8) */
 } PodKernelValidation;
 
 /* Which verdicts a summary counts. */

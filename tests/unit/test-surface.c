@@ -27,8 +27,8 @@ value_at (const PodSurface *surface, double x, double y)
   return pod_surface_at (surface, at);
 }
 
-/* At the nodes their values; past the ends the end's; half way in the logarithm, the mean: 2 between
- * 1 and 4, 16 between 4 and 64, 4 between 2 and 8. */
+/* At the nodes their values; past the ends the end's; half way in the logarithm, the mean: 2
+ * between 1 and 4, 16 between 4 and 64, 4 between 2 and 8. */
 START_TEST (is_linear_in_logarithms)
 {
   g_autoptr (PodSurface) surface = make_surface ();
