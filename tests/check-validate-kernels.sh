@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
 # Held out, in per cent: mean and 90th percentile of each fit, as calibrate prints them. The mean over experts is not held:
-# a tenth of their rows run five times as long as the rest for no reason that their shape tells (docs/model/kernels.md).
+# one of 13 of their rows runs several times as long as those beside it, and no rule tells which (docs/model/kernels.md).
 PODSIM=$PODSIM CHIPS=$work/chips "$SRC/build-aux/calibrate-kernels.sh" >fits 2>errors
 status=$?
 if [ "$status" -ne 0 ]; then

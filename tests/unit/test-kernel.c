@@ -390,7 +390,7 @@ START_TEST (test_surfaces_multiply)
 END_TEST
 
 /* With what silicon measures on top, twice the size may be a little faster, as it is there (over 2 %
- * in 3 to 10 of 100 doublings of the tables, and up to 6 times): by over 2 % in one of 100 shapes, and
+ * in 2 to 11 of 100 doublings of the tables, and up to 6 times): by over 2 % in one of 100 shapes, and
  * never by over 10 %. */
 START_TEST (test_doubling_takes_longer)
 {
