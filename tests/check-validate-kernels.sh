@@ -85,7 +85,7 @@ for bar in "moe 0.10" "moe_skewed 0.15"; do
     { e[NR] = $1 }
     END {
       median = e[int((NR + 1) / 2)]
-      printf "%sok bar %s: %d rows, median %.1f %% (bar %.0f)\n", NR > 0 && median <= bar ? "" : "not ", kind, NR, median * 100, bar * 100
+      printf "%sok bar %s: %d rows, median %.1f %% (bar %.0f)\n", (NR > 0 && median <= bar) ? "" : "not ", kind, NR, median * 100, bar * 100
     }'
 done
 

@@ -48,8 +48,8 @@ reached_hbm_bytes_per_s (const PodKernelDevice *device)
          * pod_kernel_efficiency (has_own ? chip->matmul_hbm_efficiency : chip->hbm_efficiency);
 }
 
-/* Rounds of @blocks over all cores. The last one, partly filled, counts half of what is missing: its
- * blocks find memory and clock less contended, and persistent kernels start them early. Over
+/* Rounds of @blocks over all cores. The last one, partly filled, counts half of what is missing:
+ * its blocks find memory and clock less contended, and persistent kernels start them early. Over
  * the bf16 tables, 0.2 ... 0.5 predict held-out shapes of H100 and GB200 better than 1 does, by 0.3
  * ... 0.7 % of mean error; A100 gets worse below 0.5. */
 static double
