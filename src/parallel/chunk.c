@@ -541,7 +541,7 @@ pod_chunk_block (PodChunk *chunk, PodSlotKind slot, bool is_last)
     return chunk->blocks[kind];
   name = g_strdup_printf ("%s %s", chunk->name, block_names[kind]);
   pod_builder_open (builder, name);
-  pod_builder_part (builder, chunk->index, slot);
+  pod_builder_part (builder, chunk->index, (uint8_t) slot);
   switch (slot)
     {
     case POD_SLOT_FORWARD:

@@ -146,7 +146,7 @@ order_text (const PodMeshShardings *s, const PodArrayMesh *mesh, const char *ord
           return NULL;
         }
       kinds |= 1U << last;
-      g_string_append_printf (text, "%s%s", text->len > 0 ? "," : "", pod_axis_name (last));
+      g_string_append_printf (text, "%s%s", text->len > 0 ? "," : "", pod_axis_name ((PodAxis) last));
     }
   if (text->len == 0) /* one device */
     g_string_append (text, pod_axis_name (POD_AXIS_DP));

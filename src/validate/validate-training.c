@@ -335,7 +335,7 @@ add_line (PodTable *table, const PodTrainingVerdict *v)
       cells[n++] = cell (v->measured[kind] > 0, v->measured[kind]);
       cells[n++] = cell (is_run, v->predicted[kind]);
       if (kind == POD_TRAINING_TIME)
-        cells[n++] = is_run ? g_strdup_printf ("%.4f", pod_training_error (v, kind))
+        cells[n++] = is_run ? g_strdup_printf ("%.4f", pod_training_error (v, (PodTrainingKind) kind))
                             : g_strdup ("NA");
     }
   for (size_t i = 0; i < G_N_ELEMENTS (parts); i++)
