@@ -91,7 +91,9 @@ pod_layout_replica_axes (const PodLayout *layout)
 uint32_t
 pod_layout_degree (const PodLayout *layout, PodAxis axis)
 {
-  return axis == POD_AXIS_EP ? layout->ep * layout->etp : layout->degree[axis];
+  if (axis == POD_AXIS_EP)
+    return layout->ep * layout->etp;
+  return axis < POD_N_AXES ? layout->degree[axis] : 1;
 }
 
 uint32_t

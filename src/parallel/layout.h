@@ -74,7 +74,7 @@ bool pod_layout_parse (const char *text, uint32_t n_devices, PodLayout *out, GEr
 /* "fsdp=1024 tp=4": degrees other than 1 in the order of the enum; "single" when all are 1. Returns: (transfer full) */
 char *pod_layout_to_text (const PodLayout *layout);
 uint32_t pod_layout_n_ranks (const PodLayout *layout);
-/* Of any axis; ep x etp for ep. */
+/* Of any axis; ep x etp for ep, 1 for the host. */
 uint32_t pod_layout_degree (const PodLayout *layout, PodAxis axis);
 /* Devices of a stage: tp x cp x fsdp x dp. */
 uint32_t pod_layout_stage_size (const PodLayout *layout);
