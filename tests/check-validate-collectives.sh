@@ -63,18 +63,21 @@ awk -F '\t' '
       for (j = i; j > 0 && list[j - 1] > list[j]; j--) { x = list[j]; list[j] = list[j - 1]; list[j - 1] = x }
     return n % 2 ? list[(n - 1) / 2] : (list[n / 2 - 1] + list[n / 2]) / 2
   }
-  function judge (  miss, noise, most)
+  function judge (  miss, noise, most, what)
   {
     if (n == 0) return
     miss = median(e, n); noise = median(d, m)
     most = noise > 0.08 ? noise : 0.08
+    what = "bar"
+    # Over the bar of 8 % and their own noise: what they miss by is held, so that it grows no further
+    if (name ~ /^(mi355x all_gather|mi355x all_to_all|gb[23]00 all_to_all|b200 all_to_all|h100 all_reduce|h100 reduce_scatter)$/) what = "misses the bar of 8, held at"
     if (name == "mi355x all_gather" || name == "mi355x all_to_all") most = 0.15
     else if (name ~ /^gb[23]00 all_to_all/) most = 0.11
     else if (name == "b200 all_to_all") most = 0.14
     else if (name == "h100 all_reduce") most = 0.19
     else if (name == "h100 reduce_scatter") most = 0.27
-    printf "%sok below 4 MiB %s: %d rows, median %.1f %% (bar %.1f; neighbours %.1f)\n",
-      miss <= most ? "" : "not ", name, n, miss * 100, most * 100, noise * 100
+    printf "%sok below 4 MiB %s: %d rows, median %.1f %% (%s %.1f; neighbours %.1f)\n",
+      miss <= most ? "" : "not ", name, n, miss * 100, what, most * 100, noise * 100
   }
   $1 != name { judge(); name = $1; n = 0; m = 0 }
   {

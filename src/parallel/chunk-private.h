@@ -28,7 +28,6 @@ typedef struct
   uint32_t copy_comm;      /* with the rank that holds the other copy of this part (two-way schedules) */
   bool is_back;            /* activations go down the ranks: streams of their own, for the order of those that go up is another */
   bool has_near_input;     /* the part before is on this rank */
-  bool has_near_output;
   int32_t n_tail_ops;      /* compute ops of the unit that ends a forward block */
   uint32_t blocks[POD_N_BLOCK_KINDS]; /* made when first asked for */
 } PodChunk;

@@ -435,7 +435,7 @@ connect_stages (Stage *stages, const PodMesh *mesh)
 
             chunk->send_act = next->recv_act = edge (&edges, rank, next_rank, 0, chunk->is_back);
             chunk->recv_grad = next->send_grad = edge (&edges, next_rank, rank, 1, chunk->is_back);
-            chunk->has_near_output = next->has_near_input = rank == next_rank;
+            next->has_near_input = rank == next_rank;
           }
       }
   if (p > 1 && (emitter->job->model->is_tied || emitter->job->model->n_mtp > 0) && emitter->job->model->vocab > 0 && !emitter->shares_table)
