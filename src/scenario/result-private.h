@@ -2,6 +2,15 @@
 
 #include "scenario/scenario.h"
 
+/* Adds a line to a run's assumptions or warnings. */
+void pod_run_assume (GPtrArray *list, const char *format, ...) G_GNUC_PRINTF (2, 3);
+
+/* Picks a word out of a list that ends with NULL, or @fallback when the option was not given. Errors: none of the words. */
+bool pod_run_choose (const char *option, const char *text, const char *const *words, int fallback, int *out, GError **error);
+
+/* Fills run->topology, model, job, mesh and schedule from the scenario: everything but the program and its execution. */
+bool pod_run_prepare (const PodScenario *scenario, PodRun *run, GError **error);
+
 /* Reads the options that only the summary needs: before a run, not after it. */
 bool pod_run_check_summary (const PodScenario *scenario, GError **error);
 
