@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "scenario/result-private.h"
+#include "scenario/run-cache.h"
 
 /* What would make a step that does not fit in memory fit: one change at a time is run, and those that fit are told, fastest first. As many
  * changes are tried as come to about this many operations of all stages (a second), the likeliest first. */
@@ -34,6 +35,7 @@ compare_advice (gconstpointer a, gconstpointer b)
 typedef struct
 {
   GArray *found; /* Advice */
+  PodRunCache *cache;
   uint64_t n_left;
 } Trial;
 
@@ -42,7 +44,7 @@ static void
 try_change (const PodScenario *scenario, Trial *trial, const char *option, const char *value)
 {
   g_autoptr (PodScenario) changed = pod_scenario_copy (scenario);
-  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .must_fit = true };
+  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .must_fit = true, .cache = trial->cache };
   g_autoptr (PodRun) run = NULL;
   Advice advice;
 
@@ -128,7 +130,8 @@ pod_run_advise (const PodScenario *scenario, PodRun *run)
 {
   g_autoptr (GArray) advices = g_array_new (FALSE, FALSE, sizeof (Advice));
   JsonArray *out = pod_result_get_array (run->result, "memory.would_fit");
-  Trial trial = { .found = advices, .n_left = MAX_OPS / MAX (n_ops (run->program), 1) };
+  g_autoptr (PodRunCache) cache = run->cache != NULL ? pod_run_cache_ref (run->cache) : pod_run_cache_new ();
+  Trial trial = { .found = advices, .cache = cache, .n_left = MAX_OPS / MAX (n_ops (run->program), 1) };
 
   g_array_set_clear_func (advices, advice_clear);
   if (!run->fits)

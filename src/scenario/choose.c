@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "scenario/expert-load.h"
 #include "scenario/result-private.h"
+#include "scenario/run-cache.h"
 
 /* From the words of a scenario to a job: each option parsed, its default chosen and said, what contradicts refused. */
 
@@ -415,7 +416,7 @@ choose_library (const PodScenario *scenario, PodRun *run, GError **error)
 
   if (name == NULL)
     return true;
-  run->library = pod_library_load (name, error);
+  run->library = pod_run_cache_library (run->cache, name, error);
   if (run->library == NULL)
     {
       if (scenario->library != NULL)
@@ -441,10 +442,10 @@ pod_run_prepare (const PodScenario *scenario, PodRun *run, GError **error)
       g_prefix_error (error, "--fidelity: ");
       return false;
     }
-  run->topology = pod_scenario_topology (scenario, run->assumptions, error);
+  run->topology = pod_run_cache_topology (run->cache, scenario, run->assumptions, error);
   if (run->topology == NULL || !choose_library (scenario, run, error))
     return false;
-  run->model = pod_scenario_model (scenario, run->assumptions, error);
+  run->model = pod_run_cache_model (run->cache, scenario, run->assumptions, error);
   if (run->model == NULL)
     return false;
   run->job.model = run->model;

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "scenario/expert-load.h"
 #include "scenario/result-private.h"
+#include "scenario/run-cache.h"
 
 /* From a scenario to a run: load, prepare (choose.c), build, execute. */
 
@@ -245,6 +246,7 @@ pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GEr
   g_autoptr (PodRun) run = g_new0 (PodRun, 1);
   g_autoptr (PodScenario) of_mesh = NULL;
 
+  run->cache = request->cache != NULL ? pod_run_cache_ref (request->cache) : NULL;
   run->assumptions = g_ptr_array_new_with_free_func (g_free);
   run->warnings = g_ptr_array_new_with_free_func (g_free);
   if (scenario->framework_note != NULL)
@@ -280,14 +282,18 @@ pod_run_free (PodRun *run)
   pod_exec_result_free (run->exec);
   pod_program_free (run->program);
   pod_mesh_free (run->mesh);
-  pod_library_free (run->library);
-  pod_model_free (run->model);
-  pod_topology_free (run->topology);
+  if (run->cache == NULL)
+    {
+      pod_library_free (run->library);
+      pod_model_free (run->model);
+      pod_topology_free (run->topology);
+    }
   pod_schedule_free (run->schedule);
   g_free (run->shardings);
   g_free (run->part_layers);
   g_free (run->given_stage_layers);
   g_ptr_array_unref (run->assumptions);
   g_ptr_array_unref (run->warnings);
+  pod_run_cache_unref (run->cache); /* last: it holds what the others borrow */
   g_free (run);
 }

@@ -127,6 +127,9 @@ typedef struct
   double fragmentation_bytes;
 } PodMemoryOverhead;
 
+/* What runs share: run-cache.h. */
+typedef struct PodRunCache PodRunCache;
+
 /* A run and all that it made. */
 typedef struct
 {
@@ -147,6 +150,7 @@ typedef struct
   JsonObject *result;     /* CLI.md's keys */
   PodMemoryOverhead overhead;
   bool fits;
+  PodRunCache *cache;     /* (nullable) then topology, model and library are its own */
 } PodRun;
 
 /* What a caller of a run may ask for beyond its scenario. */
@@ -159,6 +163,7 @@ typedef struct
   const volatile sig_atomic_t *is_interrupted;
   bool must_fit;           /* a run that does not fit in memory is given up as soon as that is clear */
   bool needs_no_advice;    /* a run that does not fit is not run again with what would make it fit */
+  PodRunCache *cache;      /* (nullable) borrowed, used by this thread alone: what earlier runs loaded and priced is taken from it */
 } PodRunRequest;
 
 /* Loads, lays out, runs, sums up. Errors as the parts give them. Returns: (transfer full) */

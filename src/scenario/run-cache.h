@@ -1,0 +1,22 @@
+#pragma once
+
+#include "scenario/scenario.h"
+
+/* What runs of one thread share: whatever a run finds here it would have made anew, the same to the byte. Nothing leaves before the cache
+ * does, so it is for a bounded set of machines and models (a search, a sweep). Files are read once.
+ *
+ * Keys: a machine by its text, format, loader and the --set lines; a model by its text, the shape options and the --set lines; a library by
+ * its name; what the executor keeps: exec/exec-cache.h. */
+
+/* Returns: (transfer full). Used by one thread at a time; references may be dropped by any. */
+PodRunCache *pod_run_cache_new (void);
+PodRunCache *pod_run_cache_ref (PodRunCache *cache);
+/* NULL is fine. Runs that were made with it keep it alive. */
+void pod_run_cache_unref (PodRunCache *cache);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodRunCache, pod_run_cache_unref)
+
+/* As pod_scenario_topology, pod_scenario_model and pod_library_load; what loading assumed is said each time. With @cache NULL they are made
+ * anew and (transfer full), else (transfer none). */
+PodTopology *pod_run_cache_topology (PodRunCache *cache, const PodScenario *scenario, GPtrArray *assumptions, GError **error);
+PodModel *pod_run_cache_model (PodRunCache *cache, const PodScenario *scenario, GPtrArray *assumptions, GError **error);
+PodLibrary *pod_run_cache_library (PodRunCache *cache, const char *name, GError **error);
