@@ -38,9 +38,8 @@ traced ()
 traced llama3-405b 0 --topology h100:8x2048 --model llama3-405b --layout 'tp=8 pp=16 dp=128' --embed-head-as-layers --zero 1 --seq-len 8192 \
   --global-batch 2048 --trace-ranks 0,16383
 
-# What backward needs is kept in bf16: more than a GPU holds, so that the exit status is 3
-traced deepseek-v3 3 --topology h800:8x256 --model deepseek-v3 --layout 'dp=128 pp=16 ep=64' --stage-layers balanced --zero 1 --seq-len 4096 \
-  --global-batch 15360 --schedule dualpipe --dtype fp8 --dispatch-dtype fp8 --route-nodes 4 --trace-ranks 0,1024
+traced deepseek-v3 0 --topology h800:8x256 --model deepseek-v3 --layout 'dp=128 pp=16 ep=64' --stage-layers balanced --zero 1 --seq-len 4096 \
+  --global-batch 15360 --schedule dualpipe --dtype fp8 --recompute full --dispatch-dtype fp8 --route-nodes 4 --trace-ranks 0,1024
 
 traced layers-1000 0 --topology h100:8x32 --model llama3-8b --layers 1000 --layout 'tp=8 pp=8 dp=4' --recompute full --seq-len 4096 \
   --global-batch 256 --trace-ranks 0,255

@@ -52,10 +52,21 @@ latents (const PodEmitter *emitter, const PodHeads *heads)
                     .kv_up = { "kv up", model->kv_lora, heads->heads * (model->qk_nope + model->v_head), POD_TP_COLUMN } };
 }
 
+static uint64_t
+made_width (const PodPass *pass, PodTensor tensor, uint64_t width)
+{
+  return pod_pass_makes (pass, POD_TENSOR_BIT (tensor)) != 0 ? width : 0;
+}
+
+/* To those of q, k and v that this pass makes. */
 static PodLinear
 qkv_linear (const PodPass *pass, const PodHeads *heads)
 {
-  return (PodLinear){ "qkv", pass->emitter->job->model->hidden, projected_width (pass->unit->shape, heads), POD_TP_COLUMN };
+  const uint64_t q = made_width (pass, POD_TENSOR_QUERY, heads->q_width);
+  const uint64_t k = made_width (pass, POD_TENSOR_KEY, heads->k_width);
+  const uint64_t v = pass->unit->shape->is_v_from_k ? 0 : made_width (pass, POD_TENSOR_VALUE, heads->v_width);
+
+  return (PodLinear){ "qkv", pass->emitter->job->model->hidden, q + k + v, POD_TP_COLUMN };
 }
 
 static PodLinear
@@ -101,7 +112,8 @@ plan_latent (const PodEmitter *emitter, const PodHeads *heads, PodAttentionPlan 
   for (unsigned i = 0; i < G_N_ELEMENTS (linears); i++)
     out->padded += padded_in (emitter, (double) linears[i]->in, (double) linears[i]->out);
   /* each latent before and after its norm, and the key's rotary part */
-  out->qkv_bytes = emitter->residual_tokens * emitter->element_bytes * (double) (2 * model->q_lora + 2 * model->kv_lora + model->qk_rope);
+  out->query_bytes = emitter->residual_tokens * emitter->element_bytes * (double) (2 * model->q_lora);
+  out->key_bytes = emitter->residual_tokens * emitter->element_bytes * (double) (2 * model->kv_lora + model->qk_rope);
 }
 
 static void
@@ -116,7 +128,10 @@ plan_grouped (const PodEmitter *emitter, const PodLayerKind *shape, const PodHea
   out->global_weights = hidden * (double) (shape->heads * shape->head_dim + shape->kv_heads * (shape->head_dim + (shape->is_v_from_k ? 0 : shape->v_head_dim)));
   out->padded = padded_in (emitter, hidden, (double) heads->q_width) + padded_in (emitter, hidden, (double) heads->k_width) + padded_in (emitter, hidden, v_width);
   if (emitter->job->model->has_qk_norm) /* before their norms */
-    out->qkv_bytes = emitter->tokens * emitter->element_bytes * (double) (heads->q_width + heads->k_width);
+    {
+      out->query_bytes = emitter->tokens * emitter->element_bytes * (double) heads->q_width;
+      out->key_bytes = emitter->tokens * emitter->element_bytes * (double) heads->k_width;
+    }
 }
 
 void
@@ -124,6 +139,7 @@ pod_attention_plan (const PodEmitter *emitter, const PodLayerKind *shape, PodAtt
 {
   const PodJob *job = emitter->job;
   const double hidden = (double) job->model->hidden;
+  const double token_bytes = emitter->tokens * emitter->element_bytes;
   PodHeads heads;
 
   *out = (PodAttentionPlan){ 0 };
@@ -139,9 +155,15 @@ pod_attention_plan (const PodEmitter *emitter, const PodLayerKind *shape, PodAtt
   out->adapter_whole += hidden;
   out->global_weights += hidden * (double) (shape->heads * shape->v_head_dim);
   out->padded += pod_pad_rows (emitter, hidden, (double) heads.out_width);
-  out->attention_bytes = emitter->tokens * emitter->element_bytes * (double) heads.out_width;
-  out->qkv_bytes += emitter->tokens * emitter->element_bytes * (double) pod_core_attention_kept_width (emitter, &heads) - out->attention_bytes;
+  out->attention_bytes = token_bytes * (double) heads.out_width;
+  out->query_bytes += token_bytes * (double) heads.q_width;
+  out->value_bytes += token_bytes * (double) heads.v_width;
+  /* with what Ulysses keeps more */
+  out->key_bytes += token_bytes * (double) (pod_core_attention_kept_width (emitter, &heads) - heads.out_width - heads.q_width - heads.v_width);
   out->scores_bytes = pod_core_attention_kept_bytes (emitter, &heads);
+  out->flowing_bytes = token_bytes * (double) (heads.q_width + heads.k_width + heads.v_width + heads.out_width);
+  if (job->core == POD_CORE_UNFUSED) /* of the probabilities, and through the softmax */
+    out->flowing_bytes += 2 * token_bytes * (double) heads.heads * (double) job->batch.seq_len;
 }
 
 /* ---- KV heads that several tensor ranks hold ---- */
@@ -229,14 +251,21 @@ pod_attention_reduce_copies (PodEmitter *emitter, const GArray *units, double by
 
 /* ---- forward and backward ---- */
 
-/* Rotates q and k in place. With latents only a part of each head, and k and v are made of what the up projection and the shared
+/* Of q and k, what this pass makes. */
+static uint64_t
+rotated_width (const PodPass *pass, const PodHeads *heads)
+{
+  return made_width (pass, POD_TENSOR_QUERY, heads->q_width) + made_width (pass, POD_TENSOR_KEY, heads->k_width);
+}
+
+/* Rotates q and k, what of them this pass makes, in place. With latents only a part of each head, and k and v are made of what the up projection and the shared
  * rotary key are (Megatron-Core's fused_mla_yarn_rope_apply reads and writes the same); backward takes the same the other way. */
 static void
 rope (PodPass *pass, const PodHeads *heads, const char *name)
 {
   const PodModel *model = pass->emitter->job->model;
   const double token_bytes = pass->emitter->tokens * pass->emitter->element_bytes;
-  double rotated = (double) (heads->q_width + heads->k_width);
+  double rotated = (double) rotated_width (pass, heads);
   double read = rotated;
   double written = rotated;
 
@@ -248,16 +277,17 @@ rope (PodPass *pass, const PodHeads *heads, const char *name)
       read = rotated + (double) (heads->heads * (model->qk_nope + model->v_head));
       written = q_part + (double) (heads->k_width + heads->v_width);
     }
-  pod_pass_vector (pass, name, token_bytes * rotated, token_bytes * read, token_bytes * written);
+  if (rotated > 0)
+    pod_pass_vector (pass, name, token_bytes * rotated, token_bytes * read, token_bytes * written);
 }
 
 /* Norms of q and of k, a head at a time (Qwen3, Gemma 3). */
 static void
 qk_norms (PodPass *pass, const PodHeads *heads, const char *name, double flops_per_element, double reads)
 {
-  const double elements = pass->emitter->tokens * (double) (heads->q_width + heads->k_width);
+  const double elements = pass->emitter->tokens * (double) rotated_width (pass, heads);
 
-  if (pass->emitter->job->model->has_qk_norm)
+  if (pass->emitter->job->model->has_qk_norm && elements > 0)
     pod_pass_vector (pass, name, flops_per_element * elements, reads * elements * pass->emitter->element_bytes, elements * pass->emitter->element_bytes);
 }
 
@@ -369,9 +399,9 @@ pod_attention_forward (PodPass *pass, bool is_reduced)
   const PodLinear out = out_linear (pass, &heads);
   uint32_t gathered;
 
-  if (!pod_pass_makes (pass, POD_TENSOR_QKV))
+  if (!pod_pass_makes (pass, POD_QKV_TENSORS))
     gathered = POD_NO_OP;
-  else if (is_latent (pass->emitter))
+  else if (is_latent (pass->emitter)) /* all of it, whichever is wanted */
     {
       latent_forward (pass, &heads);
       gathered = POD_NO_OP;
@@ -380,14 +410,15 @@ pod_attention_forward (PodPass *pass, bool is_reduced)
     {
       const PodLinear qkv = qkv_linear (pass, &heads);
 
-      pod_linear_forward (pass, &qkv, true);
+      if (qkv.out > 0)
+        pod_linear_forward (pass, &qkv, true);
       gathered = pass->value;
       qk_norms (pass, &heads, "q and k norms", 4, 1);
       rope (pass, &heads, "rope");
     }
-  if (pod_pass_makes (pass, POD_TENSOR_ATTENTION))
+  if (pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_ATTENTION)))
     pod_core_attention_forward (pass, &heads);
-  if (!pod_pass_makes (pass, POD_TENSOR_RESIDUAL))
+  if (!pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_RESIDUAL)))
     return;
   pod_linear_forward (pass, &out, is_reduced);
   if (!is_reduced) /* the FFN reads the same gathered input; both outputs are summed before the one reduction */

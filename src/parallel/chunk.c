@@ -208,6 +208,8 @@ forward_ops (PodChunk *chunk)
       value = pass.value;
       g_array_append_val (last_of, pass.last_compute);
     }
+  if (emitter->job->keeps_stage_outputs && chunk->send_act != POD_NO_COMM)
+    pod_builder_alloc (builder, last_of_all (last_of), emitter->label_stage_outputs, residual_bytes (emitter));
   send (chunk, chunk->send_act, chunk->is_back ? POD_STREAM_SEND_ACT_BACK : POD_STREAM_SEND_ACT, POD_PHASE_FORWARD, "send activations", value, last_of_all (last_of));
 }
 
@@ -327,6 +329,11 @@ backward_unit (PodChunk *chunk, guint index, PodPart part, uint32_t value, Weigh
   out->part = part;
   pod_pass_backward (out);
   pod_builder_depend (builder, out->first_compute, fetched);
+  if (part != POD_PART_WEIGHT && chunk->emitter->job->has_flowing_gradients)
+    {
+      pod_builder_alloc (builder, out->first_compute, chunk->emitter->label_flowing, unit->flowing_bytes);
+      pod_builder_free_buffer (builder, out->last_compute, chunk->emitter->label_flowing, unit->flowing_bytes);
+    }
   pod_builder_free_buffer (builder, out->last_compute, chunk->emitter->label_offloaded, unit->offload_bytes);
   pod_builder_free_buffer (builder, out->last_compute, unit->saved_label, unit->saved_bytes - unit->offload_bytes - kept_for_weights (unit, out));
   free_gathered (chunk, unit, out);
@@ -412,7 +419,7 @@ accumulate_apart (PodChunk *chunk, const GArray *passes, uint32_t after)
       const PodTrained trained = pod_unit_trained (emitter, pass->unit);
 
       if (pass->first_compute != POD_NO_OP)
-        pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, (trained.padded + trained.experts) * own);
+        pod_builder_free_buffer (builder, kept == own ? pass->last_compute : op, emitter->label_unsharded_grads, (trained.padded + trained.experts) * own);
     }
   return op;
 }
@@ -442,6 +449,8 @@ backward_ops (PodChunk *chunk, PodPart part, bool is_last)
         wait_for_near (chunk, &pass);
       if (position == 0)
         wait_for_sends (chunk, &pass);
+      if (position == 0 && emitter->job->keeps_stage_outputs && chunk->send_act != POD_NO_COMM)
+        pod_builder_free_buffer (&emitter->builder, pass.last_compute, emitter->label_stage_outputs, residual_bytes (emitter));
       if (part == POD_PART_INPUT && unit->kind == POD_UNIT_EMBEDDING && position > 0) /* what the table's gradient is made of */
         pod_builder_alloc (&emitter->builder, last_of_all (last_of), emitter->label_kept_grads, residual_bytes (emitter));
       if (is_reducing && emitter->job->is_dp_overlapped)

@@ -61,6 +61,8 @@ typedef struct
   uint64_t lora_rank;           /* > 0: weights are frozen, each linear layer of a Transformer layer has an adapter of this rank */
   bool has_eager_loss;          /* PyTorch's cross-entropy op by op: see transformer.c */
   bool accumulates_apart;       /* a microbatch's gradients stand whole beside those that they are added to */
+  bool keeps_stage_outputs;     /* what a stage sent stays until its backward (DeepSpeed's pipe_buffers) */
+  bool has_flowing_gradients;   /* gradients of activations take memory while they flow back: a framework does not free them before their last reader */
   bool copies_grads;            /* the optimizer makes fp32 copies of the gradients that it uses */
   bool offloads_optimizer;      /* its state lives in the host's memory */
   bool clips_gradients;         /* the norm of all gradients is found before the update */

@@ -49,10 +49,10 @@ pod_layout_n_ranks (const PodLayout *layout)
   return (uint32_t) n;
 }
 
-static bool
-is_sharded (const PodLayout *layout)
+bool
+pod_layout_is_sharded (const PodLayout *layout)
 {
-  return layout->degree[POD_AXIS_FSDP] > 1;
+  return layout->degree[POD_AXIS_FSDP] > 1 || layout->is_zero_3;
 }
 
 static unsigned
@@ -67,25 +67,25 @@ axes_above_1 (const PodLayout *layout, unsigned axes)
 uint32_t
 pod_layout_n_shards (const PodLayout *layout)
 {
-  return is_sharded (layout) ? layout->degree[POD_AXIS_FSDP] * layout->degree[POD_AXIS_CP] : 1;
+  return pod_layout_is_sharded (layout) ? layout->degree[POD_AXIS_FSDP] * layout->degree[POD_AXIS_CP] : 1;
 }
 
 unsigned
 pod_layout_shard_axes (const PodLayout *layout)
 {
-  return is_sharded (layout) ? axes_above_1 (layout, POD_MASK (POD_AXIS_FSDP) | POD_MASK (POD_AXIS_CP)) : 0;
+  return pod_layout_is_sharded (layout) ? axes_above_1 (layout, POD_MASK (POD_AXIS_FSDP) | POD_MASK (POD_AXIS_CP)) : 0;
 }
 
 uint32_t
 pod_layout_n_replicas (const PodLayout *layout)
 {
-  return layout->degree[POD_AXIS_DP] * (is_sharded (layout) ? 1 : layout->degree[POD_AXIS_CP]);
+  return layout->degree[POD_AXIS_DP] * (pod_layout_is_sharded (layout) ? 1 : layout->degree[POD_AXIS_CP]);
 }
 
 unsigned
 pod_layout_replica_axes (const PodLayout *layout)
 {
-  return axes_above_1 (layout, POD_MASK (POD_AXIS_DP) | (is_sharded (layout) ? 0 : POD_MASK (POD_AXIS_CP)));
+  return axes_above_1 (layout, POD_MASK (POD_AXIS_DP) | (pod_layout_is_sharded (layout) ? 0 : POD_MASK (POD_AXIS_CP)));
 }
 
 uint32_t
@@ -118,7 +118,7 @@ pod_layout_expert_grid (const PodLayout *layout, uint32_t out[POD_N_EXPERT_AXES]
 
   out[POD_EXPERT_ETP] = layout->etp;
   out[POD_EXPERT_EP] = layout->ep;
-  out[POD_EXPERT_FSDP] = layout->degree[POD_AXIS_FSDP] > 1 ? gcd (n_copies, inner / gcd (inner, block)) : 1;
+  out[POD_EXPERT_FSDP] = pod_layout_is_sharded (layout) ? gcd (n_copies, inner / gcd (inner, block)) : 1;
   out[POD_EXPERT_DP] = n_copies / out[POD_EXPERT_FSDP];
 }
 

@@ -42,6 +42,7 @@ typedef struct
   uint32_t ep;                 /* >= 1: ways that the experts of a layer are dealt out; no factor of the devices */
   uint32_t etp;                /* >= 1: ways that each expert's width is cut */
   unsigned zero_stage;         /* what dp shards: 0, 1, 2 */
+  bool is_zero_3;              /* weights are sharded even where fsdp is 1: over cp */
   bool is_sequence_parallel;   /* tp shards tokens outside the tp matmuls */
   PodCpKind cp_kind;
   bool is_zigzag; /* context rank i has chunks i and 2cp-1-i of 2cp, so that causal work is the same on all */
@@ -58,7 +59,9 @@ typedef enum
   POD_N_EXPERT_AXES
 } PodExpertAxis;
 
-/* Ranks that share one copy of a weight beside tp: fsdp x cp under ZeRO-3, else 1, and the mask of their axes. */
+/* Whether weights are sharded: fsdp above 1, or asked for (--zero 3). */
+bool pod_layout_is_sharded (const PodLayout *layout);
+/* Ranks that share one copy of a weight beside tp: fsdp x cp where weights are sharded, else 1, and the mask of their axes. */
 uint32_t pod_layout_n_shards (const PodLayout *layout);
 unsigned pod_layout_shard_axes (const PodLayout *layout);
 /* Copies of a weight beside tp: dp, and cp where fsdp does not shard over it. */

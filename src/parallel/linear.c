@@ -337,10 +337,17 @@ pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
 }
 
 /* What is kept from the gradient of the input to that of the weight: the saved input, and the output's gradient, whole. */
+/* What a later weight gradient needs of the output's gradient, and of the input, as it multiplies them. */
 static double
-kept_grad_bytes (const PodEmitter *emitter, const PodLinear *linear)
+kept_grad_bytes (const PodPass *pass, const PodLinear *linear)
 {
-  return tokens_of (emitter, linear) * (double) linear->out * emitter->element_bytes;
+  return tokens_of (pass->emitter, linear) * (double) linear->out * pod_dtype_bytes (dtype_of (pass));
+}
+
+static double
+kept_input_bytes (const PodPass *pass, const PodLinear *linear)
+{
+  return (linear->side == POD_TP_ROW ? pass->emitter->tokens : pass->emitter->residual_tokens) * (double) linear->in * pod_dtype_bytes (dtype_of (pass));
 }
 
 /* dW = X^T . dY; @dy waits are on @after (the op before it) and @gathered (dY whole over tp). */
@@ -388,13 +395,13 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
 
   pass->grad_scatter |= weight.reduce_scatter & ~emitter->tp_axes;
   pass->grad_all_reduce |= weight.all_reduce & ~emitter->tp_axes;
-  pass->kept_input_bytes += pass->part == POD_PART_BOTH ? 0 : (linear->side == POD_TP_ROW ? emitter->tokens : emitter->residual_tokens) * (double) linear->in * emitter->element_bytes;
+  pass->kept_input_bytes += pass->part == POD_PART_BOTH ? 0 : kept_input_bytes (pass, linear);
   if (weight.gather_lhs & emitter->tp_axes && pass->part != POD_PART_INPUT && !is_frozen)
     saved = gather_saved (pass, linear);
   if (pass->part == POD_PART_WEIGHT)
     {
       weight_gradient (pass, linear, &weight, saved, POD_NO_OP, &last);
-      pod_builder_free_buffer (&emitter->builder, last, emitter->label_kept_grads, kept_grad_bytes (emitter, linear));
+      pod_builder_free_buffer (&emitter->builder, last, emitter->label_kept_grads, kept_grad_bytes (pass, linear));
       pass->value = POD_NO_OP;
       return;
     }
@@ -405,7 +412,7 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   if (is_frozen)
     last = adapter_rank (pass) > 0 ? adapter_backward (pass, linear, last) : last;
   else if (pass->part == POD_PART_INPUT)
-    pod_builder_alloc (&emitter->builder, last, emitter->label_kept_grads, kept_grad_bytes (emitter, linear));
+    pod_builder_alloc (&emitter->builder, last, emitter->label_kept_grads, kept_grad_bytes (pass, linear));
   else
     {
       pass->value = last; /* the weight's gradient waits for no reduction of the input's */

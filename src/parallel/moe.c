@@ -80,8 +80,10 @@ double
 pod_moe_saved_bytes (const PodEmitter *emitter)
 {
   const Routed r = routed_of (emitter->job);
+  const double operand = emitter->job->is_quantised ? pod_dtype_bytes (emitter->job->dtype) : emitter->element_bytes;
+  const double width = (double) r.width;
 
-  return emitter->element_bytes * r.computed * ((double) r.model->hidden + (double) (r.n_in + 1) * (double) r.width) + 4 * r.own * (double) r.model->n_experts;
+  return r.computed * (operand * ((double) r.model->hidden + width) + emitter->element_bytes * (double) r.n_in * width) + 4 * r.own * (double) r.model->n_experts;
 }
 
 void
@@ -342,7 +344,7 @@ cast (PodPass *pass, const Routed *r, const char *name, uint64_t width, bool has
 static double
 kept_bytes (const PodPass *pass, const Routed *r, const Grouped *weight)
 {
-  return r->computed * (double) weight->columns * pass->emitter->element_bytes;
+  return r->computed * (double) weight->columns * pod_dtype_bytes (pass->emitter->job->dtype);
 }
 
 /* The weight's gradient, waiting for pass->value: now, or (pass->part) in a later block, up to which both sides are kept, the
@@ -361,7 +363,7 @@ multiply_gradient (PodPass *pass, const Routed *r, const Grouped *weight, uint32
   if (emitter->job->lora_rank > 0) /* frozen */
     return pass->value;
   if (pass->part != POD_PART_BOTH)
-    pass->kept_input_bytes += r->computed * (double) weight->rows * emitter->element_bytes;
+    pass->kept_input_bytes += r->computed * (double) weight->rows * operand;
   if (pass->part == POD_PART_INPUT)
     {
       pod_builder_alloc (&emitter->builder, kept_from, emitter->label_kept_grads, kept_bytes (pass, r, weight));
@@ -537,7 +539,7 @@ pod_moe_forward (PodPass *pass)
   multiply (pass, &r, "experts in", weights[0].columns, weights[0].rows);
   wait_for (pass, pass->value, &there);
   pod_pass_activation (pass, r.computed, r.width, false);
-  if (!pod_pass_makes (pass, POD_TENSOR_OUTPUT))
+  if (!pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_OUTPUT)))
     return;
   cast (pass, &r, "experts out input cast", r.width, false);
   multiply (pass, &r, "experts out", weights[1].columns, weights[1].rows);

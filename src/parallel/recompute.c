@@ -7,16 +7,36 @@
 #include "base/units.h"
 
 /* SCORES goes with ATTENTION: nobody names it. */
-static const char *const tensor_names[POD_N_TENSORS] = {
-  [POD_TENSOR_NORM] = "norm",         [POD_TENSOR_QKV] = "qkv",           [POD_TENSOR_ATTENTION] = "attention",   [POD_TENSOR_RESIDUAL] = "residual",
-  [POD_TENSOR_FFN_NORM] = "ffn-norm", [POD_TENSOR_FFN_IN] = "ffn-in",     [POD_TENSOR_ACTIVATION] = "activation",
+static const struct
+{
+  const char *name;
+  unsigned tensors;
+} names[] = {
+  { "norm", POD_TENSOR_BIT (POD_TENSOR_NORM) },
+  { "qkv", POD_QKV_TENSORS },
+  { "query", POD_TENSOR_BIT (POD_TENSOR_QUERY) },
+  { "key", POD_TENSOR_BIT (POD_TENSOR_KEY) },
+  { "value", POD_TENSOR_BIT (POD_TENSOR_VALUE) },
+  { "attention", POD_TENSOR_BIT (POD_TENSOR_ATTENTION) | POD_TENSOR_BIT (POD_TENSOR_SCORES) },
+  { "residual", POD_TENSOR_BIT (POD_TENSOR_RESIDUAL) },
+  { "ffn-norm", POD_TENSOR_BIT (POD_TENSOR_FFN_NORM) },
+  { "ffn-in", POD_FFN_IN_TENSORS },
+  { "gate", POD_TENSOR_BIT (POD_TENSOR_GATE) },
+  { "up", POD_TENSOR_BIT (POD_TENSOR_UP) },
+  { "activation", POD_TENSOR_BIT (POD_TENSOR_ACTIVATION) },
+  { "ffn-out", POD_TENSOR_BIT (POD_TENSOR_FFN_OUT) },
 };
+
+/* torchtitan, parallelize_llama.py (_save_list, _get_custom_policy; 2024): attention and the first, third, ... matmul of a layer, in the
+ * order wq, wk, wv, wo, w1, w3, w2. */
+static const unsigned per_op = POD_TENSOR_BIT (POD_TENSOR_QUERY) | POD_TENSOR_BIT (POD_TENSOR_VALUE) | POD_TENSOR_BIT (POD_TENSOR_SCORES) | POD_TENSOR_BIT (POD_TENSOR_ATTENTION)
+                               | POD_TENSOR_BIT (POD_TENSOR_GATE) | POD_TENSOR_BIT (POD_TENSOR_FFN_OUT);
 
 static bool
 refuse (const char *text, GError **error)
 {
   g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
-               "--recompute: '%s' is not known; known are none, selective, full, full:N, block:N, every:N, save:LIST, offload, offload:LIST, save:LIST+offload:LIST", text);
+               "--recompute: '%s' is not known; known are none, selective, full, full:N, block:N, every:N, op, save:LIST, offload, offload:LIST, save:LIST+offload:LIST", text);
   return false;
 }
 
@@ -30,14 +50,15 @@ parse_list (const char *text, unsigned *out, GError **error)
     {
       unsigned t = 0;
 
-      while (t < POD_N_TENSORS && (tensor_names[t] == NULL || strcmp (tensor_names[t], words[i]) != 0))
+      while (t < G_N_ELEMENTS (names) && strcmp (names[t].name, words[i]) != 0)
         t++;
-      if (t == POD_N_TENSORS)
+      if (t == G_N_ELEMENTS (names))
         {
-          g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--recompute: no tensor '%s'; known are norm, qkv, attention, residual, ffn-norm, ffn-in, activation", words[i]);
+          g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
+                       "--recompute: no tensor '%s'; known are norm, qkv (or query, key, value), attention, residual, ffn-norm, ffn-in (or gate, up), activation, ffn-out", words[i]);
           return false;
         }
-      *out |= POD_TENSOR_BIT (t) | (t == POD_TENSOR_ATTENTION ? POD_TENSOR_BIT (POD_TENSOR_SCORES) : 0);
+      *out |= names[t].tensors;
     }
   return true;
 }
@@ -107,6 +128,11 @@ pod_recompute_parse (const char *text, PodRecompute *out, GError **error)
     }
   if (g_str_has_prefix (text, "save:") || g_str_has_prefix (text, "offload:"))
     return parse_lists (text, out, error);
+  if (strcmp (text, "op") == 0)
+    {
+      out->kept = per_op;
+      return true;
+    }
   out->kept = 0;
   out->is_whole = true;
   if (strcmp (text, "full") == 0)

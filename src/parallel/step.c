@@ -77,7 +77,7 @@ pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *out)
   *out = (PodTraffic){ .compute_s = 6 * tokens * (double) params.active_with_embedding / degree[POD_AXIS_TP] / degree[POD_AXIS_PP] / peak_flops_per_s };
   if (degree[POD_AXIS_TP] > 1)
     out->axis_bytes[POD_AXIS_TP] = 9 * activations * (double) model->n_layers / degree[POD_AXIS_PP];
-  if (degree[POD_AXIS_FSDP] > 1)
+  if (degree[POD_AXIS_FSDP] > 1) /* over cp alone: few ranks, next to each other anyway */
     out->axis_bytes[POD_AXIS_FSDP] = 3 * weights * pod_dtype_bytes (job->gather_dtype) * (double) pod_job_n_microbatches (job);
   if (degree[POD_AXIS_DP] > 1)
     out->axis_bytes[POD_AXIS_DP] = 2 * weights / degree[POD_AXIS_FSDP] * pod_dtype_bytes (job->reduce_dtype);
@@ -146,7 +146,7 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->grad_axes = layout->zero_stage >= 1 ? pod_layout_replica_axes (layout) : 0;
   emitter->tokens = (double) job->batch.micro_batch * (double) job->batch.seq_len / layout->degree[POD_AXIS_CP];
   emitter->residual_tokens = emitter->tokens / (layout->is_sequence_parallel ? layout->degree[POD_AXIS_TP] : 1);
-  emitter->keeps_grads_whole = layout->degree[POD_AXIS_FSDP] == 1 && layout->zero_stage < 2;
+  emitter->keeps_grads_whole = !pod_layout_is_sharded (layout) && layout->zero_stage < 2;
   emitter->accumulates = emitter->keeps_grads_whole && !job->accumulates_apart && pod_job_n_microbatches (job) > 1;
   emitter->shards_outputs = mesh->topology->chip->family != POD_FAMILY_TPU;
   emitter->element_bytes = pod_dtype_bytes (pod_job_activation_dtype (job));
@@ -155,6 +155,8 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->label_grads = pod_builder_label (builder, "gradients", POD_USE_GRADS);
   emitter->label_optimizer = pod_builder_label (builder, "optimizer state", POD_USE_OPTIMIZER);
   emitter->label_saved = pod_builder_label (builder, "saved activations", POD_USE_ACTIVATIONS);
+  emitter->label_flowing = pod_builder_label (builder, "gradients of activations", POD_USE_WORKSPACE);
+  emitter->label_stage_outputs = pod_builder_label (builder, "outputs of the stage", POD_USE_ACTIVATIONS);
   emitter->label_logits = pod_builder_label (builder, "logits", POD_USE_ACTIVATIONS);
   emitter->label_gathered = pod_builder_label (builder, "gathered weights", POD_USE_WORKSPACE);
   emitter->label_gathered_tokens = pod_builder_label (builder, "activations gathered over tp", POD_USE_WORKSPACE);

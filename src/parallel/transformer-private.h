@@ -32,6 +32,7 @@ typedef struct
   double saved_bytes;         /* activations that backward needs, per microbatch: kept on the device, but for */
   double offload_bytes;       /* those that wait in the host's memory, and */
   double again_bytes;         /* those computed again */
+  double flowing_bytes;       /* gradients of activations that are there at once in its backward */
   double input_bytes;         /* the residual that enters */
   double tensor_bytes[POD_N_TENSORS]; /* layers: the others by tensor */
   unsigned again;             /* set of tensors computed again */
@@ -75,7 +76,8 @@ typedef struct
   bool keeps_grads_whole; /* a rank has the gradients of all its weights, in the dtype in which they are kept */
   bool accumulates;    /* and adds those of each microbatch to them */
   bool shares_table;   /* first and last part are on one rank: a tied table is there once */
-  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads, label_offloaded, label_routed, label_context;
+  uint32_t label_params, label_gathered, label_grads, label_unsharded_grads, label_optimizer, label_saved, label_logits, label_gathered_tokens, label_kept_grads, label_offloaded, label_routed, label_context, label_flowing,
+      label_stage_outputs;
 } PodEmitter;
 
 #define POD_NO_COMM UINT32_MAX
@@ -154,9 +156,12 @@ typedef struct
   double adapter_sides;  /* of its matrices: sums of inputs and outputs, which an adapter's rank multiplies */
   double adapter_whole;  /* of these, on every tp rank */
   double padded;         /* of both, with the rows that fsdp adds */
-  double qkv_bytes;      /* what backward needs: queries, keys, values and what they are made of */
+  double query_bytes;    /* what backward needs of queries, and of what they are made of */
+  double key_bytes;
+  double value_bytes;
   double scores_bytes;   /* core attention's inside */
   double attention_bytes; /* its output */
+  double flowing_bytes;   /* gradients of all of these at once, and of the scores where they are in memory */
 } PodAttentionPlan;
 
 void pod_attention_plan (const PodEmitter *emitter, const PodLayerKind *shape, PodAttentionPlan *out);
@@ -172,8 +177,8 @@ uint32_t pod_attention_reduce_copies (PodEmitter *emitter, const GArray *units, 
 void pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced);
 /* Gradients of input and weight, or of one of them as pass->part says. */
 void pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced);
-/* Whether this pass makes the tensor: a forward makes all. */
-bool pod_pass_makes (const PodPass *pass, PodTensor tensor);
+/* Which of the @tensors (bits) this pass makes: a forward makes all. */
+unsigned pod_pass_makes (const PodPass *pass, unsigned tensors);
 /* A collective over tp that waits for @after; POD_NO_OP in a pass of weight gradients. */
 uint32_t pod_pass_tp_collective (PodPass *pass, const char *name, PodCollectiveKind kind, double bytes, uint32_t after);
 /* Ops below change nothing in a pass of weight gradients (pass->part), and return what flows. */

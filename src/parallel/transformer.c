@@ -62,13 +62,17 @@ keep_layer (const PodEmitter *emitter, const PodAttentionPlan *attention, const 
   const bool is_plain = !job->model->is_ffn_gated && n_norms == 0; /* the book's block: no activation function between its matrices */
 
   out[POD_TENSOR_NORM] = n_norms > 0 ? input_bytes * operand : 0;
-  out[POD_TENSOR_QKV] = attention->qkv_bytes;
+  out[POD_TENSOR_QUERY] = attention->query_bytes;
+  out[POD_TENSOR_KEY] = attention->key_bytes;
+  out[POD_TENSOR_VALUE] = attention->value_bytes;
   out[POD_TENSOR_SCORES] = attention->scores_bytes;
   out[POD_TENSOR_ATTENTION] = attention->attention_bytes * (job->is_quantised ? 1 + operand : 1);
   out[POD_TENSOR_FFN_NORM] = n_norms > 1 ? n_norms / 2 * input_bytes * operand : 0;
   out[POD_TENSOR_RESIDUAL] = input_bytes * (double) (n_norms > 0 ? 2 * n_norms - 2 - (n_norms > 1 ? n_norms / 2 : 0) : 0) + mask;
-  out[POD_TENSOR_FFN_IN] = ffn * (double) sizes->ffn_matrices_in;
+  out[POD_TENSOR_GATE] = ffn;
+  out[POD_TENSOR_UP] = ffn * (double) (sizes->ffn_matrices_in - 1);
   out[POD_TENSOR_ACTIVATION] = (is_plain ? 0 : ffn * operand) + mask;
+  out[POD_TENSOR_FFN_OUT] = job->recompute.kept & POD_TENSOR_BIT (POD_TENSOR_FFN_OUT) ? input_bytes : 0;
 }
 
 /* What of a layer's tensors stays, goes to the host, and comes back by computing, under the job's recomputation. @index: of the layer
@@ -145,7 +149,9 @@ plan_layer (const PodEmitter *emitter, PodUnitPlan *plan)
     }
   keep_layer (emitter, &attention, &sizes, n_norms, plan->tensor_bytes, plan->input_bytes);
   if (plan->shape->is_moe)
-    plan->tensor_bytes[POD_TENSOR_FFN_IN] += pod_moe_saved_bytes (emitter);
+    plan->tensor_bytes[POD_TENSOR_UP] += pod_moe_saved_bytes (emitter);
+  plan->flowing_bytes = plan->input_bytes + emitter->tokens * emitter->element_bytes * hidden
+                        + MAX (attention.flowing_bytes, plan->tensor_bytes[POD_TENSOR_GATE] + plan->tensor_bytes[POD_TENSOR_UP] + plan->tensor_bytes[POD_TENSOR_ACTIVATION]);
   plan->saved_bytes = plan->input_bytes;
   for (unsigned t = 0; t < POD_N_TENSORS; t++)
     plan->saved_bytes += plan->tensor_bytes[t];
@@ -262,10 +268,10 @@ pod_part_units (const PodEmitter *emitter, uint32_t part)
   return units;
 }
 
-bool
-pod_pass_makes (const PodPass *pass, PodTensor tensor)
+unsigned
+pod_pass_makes (const PodPass *pass, unsigned tensors)
 {
-  return pass->phase != POD_PHASE_RECOMPUTE || (pass->unit->makes & POD_TENSOR_BIT (tensor)) != 0;
+  return pass->phase != POD_PHASE_RECOMPUTE ? tensors : pass->unit->makes & tensors;
 }
 
 /* Norm, with the residual addition before it fused in, and the dropout of what is added: a mask of a byte a value. */
@@ -312,6 +318,15 @@ ffn_linears (const PodPass *pass, const LayerSizes *sizes, PodLinear out[2])
   out[1] = (PodLinear){ "ffn out", sizes->ffn, hidden, POD_TP_ROW };
 }
 
+/* How many of the FFN's first matrices this pass multiplies by. */
+static uint64_t
+first_matrices (const PodPass *pass)
+{
+  const uint64_t gate = pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_GATE)) != 0;
+
+  return gate + (pass->emitter->job->model->is_ffn_gated && pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_UP)) != 0);
+}
+
 static void
 layer_forward (PodPass *pass)
 {
@@ -323,25 +338,26 @@ layer_forward (PodPass *pass)
   ffn_linears (pass, &sizes, linears);
   if (model->attention != POD_ATTENTION_NONE)
     {
-      if (pod_pass_makes (pass, POD_TENSOR_NORM))
+      if (pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_NORM)))
         norm_forward (pass, "norm");
       pod_attention_forward (pass, !is_parallel);
     }
-  if (!is_parallel && pod_pass_makes (pass, POD_TENSOR_FFN_NORM))
+  if (!is_parallel && pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_FFN_NORM)))
     norm_forward (pass, "ffn norm");
   if (pass->unit->shape->is_moe)
     {
-      if (pod_pass_makes (pass, POD_TENSOR_FFN_IN))
+      if (pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_UP)))
         pod_moe_forward (pass);
-      else if (pod_pass_makes (pass, POD_TENSOR_ACTIVATION) && sizes.ffn > 0) /* of shared experts; what the others keep is all in FFN_IN */
+      else if (pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_ACTIVATION)) && sizes.ffn > 0) /* of shared experts; what the others keep is all in UP */
         pod_pass_activation (pass, pass->emitter->tokens, sizes.ffn, false);
       return;
     }
-  if (pod_pass_makes (pass, POD_TENSOR_FFN_IN))
+  linears[0].out = sizes.ffn * first_matrices (pass);
+  if (linears[0].out > 0)
     pod_linear_forward (pass, &linears[0], true);
-  if (pod_pass_makes (pass, POD_TENSOR_ACTIVATION))
+  if (pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_ACTIVATION)))
     pod_pass_activation (pass, pass->emitter->tokens, sizes.ffn, false);
-  if (pod_pass_makes (pass, POD_TENSOR_OUTPUT))
+  if (pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_OUTPUT)))
     pod_linear_forward (pass, &linears[1], true);
 }
 
@@ -380,12 +396,13 @@ head_linear (const PodPass *pass, PodLinear *out)
   *out = (PodLinear){ "logits", job->model->hidden, pod_job_padded_vocab (job) / job->layout.degree[POD_AXIS_TP], POD_TP_COLUMN };
 }
 
-/* What the loss keeps from forward to backward, of @logits bytes in fp32: these, exponentials in their place. PyTorch op by op: the matmul's
- * output in 2 bytes, the fp32 copy, its log-softmax; its backward adds an fp32 gradient and a copy of 2 bytes. */
+/* The loss keeps logits in fp32, exponentials in their place, from forward to backward. PyTorch op by op (F.cross_entropy of float()
+ * logits) keeps the log-softmax; beside it there are for a while, forward, the matmul's output in 2 bytes and its fp32 copy, and
+ * backward the gradients of the log-softmax and of the fp32 copy. */
 static double
-kept_logits (const PodEmitter *emitter, double logits)
+passing_logits (const PodEmitter *emitter, double logits, bool is_backward)
 {
-  return emitter->job->has_eager_loss ? logits / 2 + 2 * logits : logits;
+  return !emitter->job->has_eager_loss ? 0 : is_backward ? 2 * logits : logits / 2 + logits;
 }
 
 /* Logits are kept in fp32 for the loss; tp ranks exchange the row maxima and sums (two fp32 a token). */
@@ -401,10 +418,12 @@ head_forward (PodPass *pass)
   logits = emitter->tokens * (double) linear.out * 4;
   norm_forward (pass, "final norm");
   pod_linear_forward (pass, &linear, true);
-  pod_builder_alloc (&emitter->builder, pass->value, emitter->label_logits, kept_logits (emitter, logits));
+  pod_builder_alloc (&emitter->builder, pass->value, emitter->label_logits, logits + passing_logits (emitter, logits, false));
   if (emitter->job->has_eager_loss)
     pod_pass_vector (pass, "logits to fp32", logits / 4, logits / 2, logits);
   pod_pass_vector (pass, "cross-entropy", 3 * logits, logits, emitter->job->has_eager_loss ? logits : 0);
+  if (emitter->job->has_eager_loss)
+    pod_builder_free_buffer (&emitter->builder, pass->value, emitter->label_logits, passing_logits (emitter, logits, false));
   if (emitter->tp_comm == POD_NO_COMM)
     return;
   op = pod_builder_collective (&emitter->builder, pass->phase, -1, "cross-entropy all-reduce", POD_STREAM_TP, emitter->tp_comm, POD_ALL_REDUCE,
@@ -426,13 +445,12 @@ head_backward (PodPass *pass)
   if (emitter->job->has_eager_loss && pass->part != POD_PART_WEIGHT)
     {
       pod_pass_vector (pass, "log-softmax backward", logits, logits, logits);
-      pod_builder_alloc (&emitter->builder, pass->last_compute, emitter->label_logits, logits + logits / 2);
+      pod_builder_alloc (&emitter->builder, pass->last_compute, emitter->label_logits, passing_logits (emitter, logits, true));
     }
   pod_pass_vector (pass, "cross-entropy backward", logits, logits, logits / 4 * emitter->element_bytes);
   pod_linear_backward (pass, &linear, true);
   if (pass->part != POD_PART_WEIGHT)
-    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_logits,
-                             kept_logits (emitter, logits) + (emitter->job->has_eager_loss ? logits + logits / 2 : 0));
+    pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_logits, logits + passing_logits (emitter, logits, true));
   norm_backward (pass, "final norm backward");
 }
 

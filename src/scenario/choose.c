@@ -196,6 +196,7 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
   static const char *const masters[] = { "none", "fp32", NULL };
   static const char *const losses[] = { "fused", "eager", NULL };
   static const char *const accumulations[] = { "fused", "apart", NULL };
+  static const char *const outputs[] = { "freed", "kept", NULL };
   static const char *const scalings[] = { "delayed", "current", "block", NULL };
   const bool is_book = run->fidelity == POD_FIDELITY_BOOK;
   const bool is_adam_fp32 = scenario->optimizer != NULL && strcmp (scenario->optimizer, "adamw-fp32") == 0; /* CLI: Adam with a master copy */
@@ -242,10 +243,14 @@ choose_precision (const PodScenario *scenario, PodRun *run, GError **error)
       || !choose_dtype ("grad-dtype", scenario->grad_dtype, POD_DTYPE_BF16, &job->grad_dtype, error)
       || !choose_dtype ("reduce-dtype", scenario->reduce_dtype, job->grad_dtype, &job->reduce_dtype, error))
     return false;
-  if (!pod_run_choose ("scaling", scenario->scaling, scalings, 1, &word, error))
+  if (!pod_run_choose ("stage-outputs", scenario->stage_outputs, outputs, 0, &word, error))
     return false;
+  job->keeps_stage_outputs = word == 1;
+  job->has_flowing_gradients = !is_book;
   /* DeepSpeed's ZeRO copies its part of 16-bit gradients for its fp32 master weights (stage_1_and_2.py: single_grad_partition.float) */
   job->copies_grads = job->accumulates_apart && job->has_master && pod_dtype_bytes (job->grad_dtype) < 4;
+  if (!pod_run_choose ("scaling", scenario->scaling, scalings, 1, &word, error))
+    return false;
   job->is_quantised = pod_dtype_bytes (job->dtype) < 2 && !is_book;
   job->has_amax_pass = word == 1;
   if (job->is_quantised)
@@ -300,6 +305,7 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
           return false;
         }
       job->layout.zero_stage = (unsigned) scenario->zero;
+      job->layout.is_zero_3 = scenario->zero == 3;
       if (scenario->zero == 3)
         job->layout.zero_stage = 0;
       /* What does not fit into 32 bits is more than any machine has, as pod_layout_check will say */

@@ -53,6 +53,7 @@ typedef struct
   char *framework;
   char *cross_entropy;
   char *grad_accumulation;
+  char *stage_outputs;
   char *memory_context;
   char *memory_comm_buffers;
   char *memory_fragmentation;

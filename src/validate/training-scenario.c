@@ -394,7 +394,8 @@ set_layout (PodScenario *scenario, const PodTrainingRow *row, GError **error)
   add_degree (layout, "ep", row->ep);
   if (layout->len == 0)
     g_string_append (layout, "dp=1");
-  if (!is_fsdp && row->zero_stage != NULL
+  /* ZeRO-3 of one data rank still shards over cp */
+  if ((!is_fsdp || (fsdp == 1 && row->cp > 1)) && row->zero_stage != NULL
       && !pod_scenario_set (scenario, "zero", row->zero_stage, error))
     return false;
   return pod_scenario_set (scenario, "layout", layout->str, error)
@@ -451,7 +452,9 @@ set_precision (PodScenario *scenario, const PodTrainingRow *row, GError **error)
   return (!has_word (row->dtype, "fp32 grad")
           || pod_scenario_set (scenario, "grad-dtype", "fp32", error))
          && pod_scenario_set (scenario, "dtype", row->dtype_kind, error)
-         && pod_scenario_set (scenario, "recompute", row->recompute_kind, error);
+         && pod_scenario_set (scenario, "recompute",
+                              framework->selective != NULL && strcmp (row->recompute_kind, "selective") == 0 ? framework->selective : row->recompute_kind, error)
+         && (framework->fused_loss_year == 0 || row->year < framework->fused_loss_year || pod_scenario_set (scenario, "cross-entropy", "fused", error));
 }
 
 static bool

@@ -72,7 +72,8 @@ static const PodTrainingModel models[] = {
 /* Megatron-LM 2021 (v2.x): no sequence parallelism, fp16 gradients, reduced after the last microbatch. Its rows of 2022 say in
  * words where they have it. DeepSpeed's pipeline reduces at the end of the batch too. Megatron-Core and NeMo: the recipes have
  * sequence parallelism, tp_comm_overlap, overlap_grad_reduce and gradients in bf16 (grad_reduce_in_fp32 off, grad_sync_dtype
- * bf16). torchtitan: --framework torchtitan; async TP only where a row names it. llm-foundry: FSDP over fp32 weights,
+ * bf16). Megatron-DeepSpeed: DeepSpeed's pipeline engine (see --framework deepspeed). torchtitan: --framework torchtitan; async TP only where a row names it; its configs' selective checkpointing is per operation;
+ * the loss is compiled since April 2025 (pytorch/torchtitan pull request 1033), before that torch.compile left it out. llm-foundry: FSDP over fp32 weights,
  * mixed_precision PURE: gathered and reduced in bf16. MaxText: --framework maxtext, XLA's collective matmul. */
 #define MEGATRON_CORE                                                                              \
   .is_sequence_parallel = true, .is_tp_overlapped = true, .is_dp_overlapped = true,                \
@@ -97,11 +98,13 @@ static const PodTrainingFramework frameworks[] = {
     .is_sequence_parallel = true,
     .is_dp_overlapped = true,
     .splits_by_pp = true,
+    .selective = "op",
+    .fused_loss_year = 2025,
     .options = { "framework=torchtitan" } },
   { "MaxText", MAXTEXT },
   { "maxtext", MAXTEXT },
   { "DeepSpeed ZeRO-3", .is_dp_overlapped = true },
-  { "Megatron-DeepSpeed", .options = { "grad-accumulation=apart" } },
+  { "Megatron-DeepSpeed", .options = { "grad-accumulation=apart", "stage-outputs=kept", "memory-fragmentation=0.176" } },
   { "Megatron", .is_sequence_parallel = false }, /* -LM */
   { "", .is_dp_overlapped = true },
 };

@@ -32,6 +32,8 @@ typedef struct
   bool is_tp_overlapped;
   bool is_dp_overlapped;
   bool splits_by_pp;          /* micro_batch is a rank's whole batch, cut into as many microbatches as stages */
+  const char *selective;      /* (nullable) what its selective recomputation is here, if not that */
+  uint64_t fused_loss_year;   /* from when on its loss is one kernel; 0: as its options say */
   const char *options[6];     /* (nullable elements) "NAME=VALUE": options of a run */
 } PodTrainingFramework;
 

@@ -347,6 +347,7 @@ END_TEST
  *   with sequence parallelism         s b h (34/t + 5 a s / (h t))
  *   and selective recomputation       s b h 34/t
  *   full                              s b h 2/t, the layer's input by tokens, or 2 without sequence parallelism
+ * Per operation (op) the input, q, v, the attention's output, the first FFN matrix's and the second's stay: 2 + 2 + 2 + 2 + 8 + 2.
  * Flash attention keeps 4 bytes a query and head instead of the scores; without dropout its masks go: of one byte a value after
  * attention and after the FFN, of three bytes a score with the second copy of the scores. */
 static const struct
@@ -364,6 +365,7 @@ static const struct
   { "selective", "unfused", "true", "false", 10, 24, 0, 0 }, { "selective", "unfused", "true", "true", 0, 34, 0, 0 },
   { "full", "unfused", "true", "false", 2, 0, 0, 0 },       { "full", "unfused", "true", "true", 0, 2, 0, 0 },
   { "none", "flash", "true", "true", 0, 34, 0, 4 },         { "selective", "flash", "true", "true", 0, 34, 0, 0 },
+  { "op", "flash", "false", "false", 4, 14, 0, 4 },         { "op", "flash", "false", "true", 0, 18, 0, 4 },
   { "none", "flash", "false", "false", 8, 24, 0, 4 },       { "none", "unfused", "false", "true", 0, 32, 2, 0 },
 };
 
@@ -421,6 +423,8 @@ static const struct
   { "topology=h100:8x4", "layout=cp=2 tp=8 fsdp=2", "model=gemma-layers.xml", "" }, /* KV heads on two tensor ranks each */
   { "topology=h100:8x4", "layout=cp=2 dp=2 tp=8", "model=gemma-layers.xml", "recompute=selective" },
   { "topology=h100:8x4", "layout=cp=4 dp=8", "model=mla-direct.xml", "zero=2" },
+  { "topology=h100:8x4", "layout=cp=8 tp=4", "model=llama3-8b", "zero=3" },
+  { "topology=h100:8x4", "layout=cp=4 fsdp=8", "model=llama3-8b", "recompute=op" },
   { "topology=h100:8x4", "layout=cp=2 dp=2 tp=2 pp=4", "model=llama3-8b", "mtp=2" },
   { "topology=tpu-v5p:4x4x2", "layout=cp=2 fsdp=8 tp=2", "model=llama3-8b", "mtp=1" },
   { "topology=gb200:16x2", "layout=cp=4 dp=4 tp=2", "model=gemma-layers.xml", "cp-kind=ulysses" },
