@@ -99,6 +99,21 @@ pod_plan_free (PodPlan *plan)
   g_free (plan);
 }
 
+PodPlan *
+pod_plan_shift (const PodPlan *plan, const PodTopologyShift *shift)
+{
+  PodPlan *shifted = g_memdup2 (plan, sizeof *plan);
+
+  shifted->explain = NULL;
+  shifted->entries = g_new (PodPathEntry, plan->n_entries);
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    shifted->entries[i] = (PodPathEntry){
+      .link = pod_topology_shift_link (shift, plan->entries[i].link),
+      .share_q32 = plan->entries[i].share_q32,
+    };
+  return shifted;
+}
+
 double
 pod_plan_time (const PodTopology *topology, PodFidelity fidelity, const PodPlan *plan,
                uint64_t payload_bytes)

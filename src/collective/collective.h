@@ -2,7 +2,7 @@
 
 #include "base/dtype.h"
 #include "network/network.h"
-#include "topology/topology.h"
+#include "topology/shift.h"
 
 /* A collective over a group of devices becomes a plan: how many bytes it puts on which links, and
  * its latency. */
@@ -93,6 +93,10 @@ typedef struct
 
 void pod_plan_free (PodPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodPlan, pod_plan_free)
+
+/* The plan of the group that @shift carries this plan's group to: the same on other links, without
+ * its explanation. Returns: (transfer full) */
+PodPlan *pod_plan_shift (const PodPlan *plan, const PodTopologyShift *shift);
 
 /* The cheapest plan for @payload_bytes (or the named @algorithm, nullable). A group of one gives
  * algorithm "none", no entries, zero latency. Refusals: unknown algorithm, one that does not fit

@@ -38,6 +38,15 @@ plan_group (const PodExecRequest *request, const PodGroup *group, const PodOp *o
   return pod_collective_plan_query (&query, error);
 }
 
+/* Most groups of a communicator do elsewhere what the first one does. Returns: (transfer full) (nullable) */
+static PodPlan *
+shift_plan (const PodExecRequest *request, const PodCommunicator *comm, const PodPlan *first, const PodGroup *group)
+{
+  PodTopologyShift shift;
+
+  return pod_topology_shift_init (&shift, request->topology, comm->devices, group->devices, comm->group_size) ? pod_plan_shift (first, &shift) : NULL;
+}
+
 static bool
 plan_groups (const PodExecRequest *request, PodRoute *route, const PodOp *op, PodPlan *first, GError **error)
 {
@@ -60,7 +69,9 @@ plan_groups (const PodExecRequest *request, PodRoute *route, const PodOp *op, Po
       PodGroup group;
 
       pod_communicator_group (comm, g, &group);
-      route->plans[g] = plan_group (request, &group, op, name, error);
+      route->plans[g] = shift_plan (request, comm, first, &group);
+      if (route->plans[g] == NULL)
+        route->plans[g] = plan_group (request, &group, op, name, error);
       if (route->plans[g] == NULL)
         {
           g_prefix_error (error, "%s group %u: ", comm->name, g);

@@ -123,6 +123,8 @@ bool pod_tree_check_ratios (const PodTopology *topology, GError **error);
 /* Fills level[]: @spans nodes per group, up rates by the spec's oversubscription. */
 void pod_tree_fill_levels (PodTopology *topology, const unsigned *spans);
 void pod_tree_link (const PodTopology *topology, uint32_t id, PodLink *out);
+/* Rails that the groups of @level keep apart. */
+unsigned pod_tree_level_rails (const PodTopology *topology, unsigned level);
 /* From chip to chip over NICs and switches; false when no level joins them. */
 bool pod_tree_route (const PodTopology *topology, uint32_t from_chip, uint32_t to_chip,
                      GArray *links);

@@ -19,9 +19,8 @@ has_dies (const PodTopology *topology)
   return topology->chip->devices_per_chip == 2;
 }
 
-/* Rails that the groups of @level keep apart. */
-static unsigned
-level_rails (const PodTopology *topology, unsigned level)
+unsigned
+pod_tree_level_rails (const PodTopology *topology, unsigned level)
 {
   return level == 0 || topology->has_separate_rails ? topology->n_rails : 1;
 }
@@ -30,7 +29,7 @@ level_rails (const PodTopology *topology, unsigned level)
 static unsigned
 group_above (const PodTopology *topology, unsigned level, unsigned node, unsigned place)
 {
-  unsigned rails = level_rails (topology, level);
+  unsigned rails = pod_tree_level_rails (topology, level);
 
   return node / topology->level[level].span_nodes * rails + (rails > 1 ? place % rails : 0);
 }
@@ -113,7 +112,7 @@ pod_tree_fill_levels (PodTopology *topology, const unsigned *spans)
 
   for (unsigned level = 0; level < topology->n_levels; level++)
     {
-      unsigned rails = level_rails (topology, level);
+      unsigned rails = pod_tree_level_rails (topology, level);
       unsigned span = MIN (spans[level], topology->n_nodes);
       unsigned chips_below = span * topology->chips_per_node / rails;
       bool is_top = level + 1 == topology->n_levels;
@@ -206,9 +205,9 @@ describe_die (const PodTopology *topology, uint32_t device, PodLink *out)
 static uint32_t
 parent_of (const PodTopology *topology, unsigned level, uint32_t group)
 {
-  unsigned rails = level_rails (topology, level);
+  unsigned rails = pod_tree_level_rails (topology, level);
   unsigned node = group / rails * topology->level[level].span_nodes;
-  unsigned above = level_rails (topology, level + 1);
+  unsigned above = pod_tree_level_rails (topology, level + 1);
 
   return node / topology->level[level + 1].span_nodes * above + group % rails % above;
 }
