@@ -14,9 +14,11 @@ typedef struct
   GArray *use_routes;       /* uint32_t: route of each use */
   GArray *use_book_ps;      /* int64_t: duration of each use at fidelity book */
   uint32_t *use_of_op;      /* n_ops */
+  PodSymmetry *symmetry;    /* (owned) */
 } PodRoutes;
 
-PodRoutes *pod_routes_new (const PodExecRequest *request, GError **error);
+/* @is_identity: every group has a plan of its own. */
+PodRoutes *pod_routes_new (const PodExecRequest *request, bool is_identity, GError **error);
 void pod_routes_free (PodRoutes *routes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodRoutes, pod_routes_free)
 

@@ -586,10 +586,11 @@ pod_exec_run (const PodExecRequest *request, GError **error)
 
   if (kernels == NULL)
     return NULL;
-  exec.routes = pod_routes_new (request, error);
+  exec.routes = pod_routes_new (request, is_packet || !request->is_folded, error);
   if (exec.routes == NULL)
     return NULL;
-  exec.fold = pod_fold_new (request->topology, request->fidelity, request->program, exec.routes->routes, is_packet || !request->is_folded);
+  exec.fold = pod_fold_new (request->topology, request->fidelity, request->program, exec.routes->routes, exec.routes->symmetry,
+                            is_packet || !request->is_folded);
   if (request->fidelity != POD_FIDELITY_BOOK && !pod_network_check_rates (exec.fold->n_links, exec.fold->capacity, error))
     return NULL;
   exec.graph = compile (request->program, request->topology->chip, kernels);

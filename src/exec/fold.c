@@ -2,17 +2,25 @@
 
 #include <string.h>
 
-/* Colours while they are refined. Items are dense: ranks, then the groups of each communicator, then the links in use. */
+__extension__ typedef unsigned __int128 Sum;
+
+/* Colours while they are refined. Items are orbits of a symmetry, whose members are alike whatever the colours: ranks, the groups of each
+ * communicator, the links in use. They are numbered by their first members, so that colours get the numbers that they would get if each
+ * member were looked at. What the members of an orbit do to one link is what all do to all links of an orbit over how many these are. */
 typedef struct
 {
   const PodProgram *program;
+  const PodSymmetry *symmetry;
   const GArray *routes; /* PodRoute */
   uint32_t n_comms;
   uint32_t *first_group;  /* [n_comms + 1] */
+  uint32_t n_ranks;
   uint32_t n_groups;
   uint32_t n_links;
-  uint32_t *link_index;   /* real link -> index in use, UINT32_MAX none */
-  uint32_t *real_link;
+  uint32_t *link_index;   /* real link -> orbit in use, UINT32_MAX none */
+  uint32_t *real_link;    /* the first of each orbit */
+  uint64_t *n_of_link;    /* links of each orbit */
+  Sum *sum;               /* scratch, by link */
   uint32_t *rank_color;
   uint32_t *group_color;
   uint32_t *link_color;
@@ -80,24 +88,33 @@ recolor (const uint64_t *signature, uint32_t n, uint32_t *color)
   return n_colors;
 }
 
+/* The plan of an orbit of groups of a route. */
+static const PodPlan *
+plan_at (const PodSymmetry *symmetry, const PodRoute *route, uint32_t orbit)
+{
+  return route->plans[symmetry->group_of_orbit[route->comm][orbit]];
+}
+
 static uint32_t
 refine_links (Coloring *c)
 {
-  for (uint32_t l = 0; l < c->n_links; l++)
-    c->signature[l] = mix (c->link_color[l]);
+  memset (c->sum, 0, c->n_links * sizeof *c->sum);
   for (guint r = 0; r < c->routes->len; r++)
     {
       const PodRoute *route = route_at (c->routes, r);
 
-      for (uint32_t g = 0; g < route->n_plans; g++)
+      for (uint32_t g = 0; g < c->symmetry->n_group_orbits[route->comm]; g++)
         {
-          const PodPlan *plan = route->plans[g];
+          const PodPlan *plan = plan_at (c->symmetry, route, g);
           const uint64_t key = mix (((uint64_t) r << 32) + c->group_color[c->first_group[route->comm] + g]);
+          const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
 
           for (uint32_t i = 0; i < plan->n_entries; i++)
-            c->signature[c->link_index[plan->entries[i].link]] += mix (key ^ plan->entries[i].share_q32);
+            c->sum[c->link_index[plan->entries[i].link]] += (Sum) mix (key ^ plan->entries[i].share_q32) * n_like;
         }
     }
+  for (uint32_t l = 0; l < c->n_links; l++)
+    c->signature[l] = mix (c->link_color[l]) + (uint64_t) (c->n_of_link[l] == 1 ? c->sum[l] : c->sum[l] / c->n_of_link[l]);
   return recolor (c->signature, c->n_links, c->link_color);
 }
 
@@ -108,12 +125,13 @@ refine_groups (Coloring *c)
     {
       const PodCommunicator *comm = comm_at (c->program, k);
 
-      for (uint32_t g = 0; g < comm->n_groups; g++)
+      for (uint32_t g = 0; g < c->symmetry->n_group_orbits[k]; g++)
         {
+          const uint32_t *members = comm->members + (size_t) c->symmetry->group_of_orbit[k][g] * comm->group_size;
           uint64_t sum = mix (c->group_color[c->first_group[k] + g]);
 
           for (uint32_t i = 0; i < comm->group_size; i++)
-            sum += mix (UINT64_C (0x51ed2701) ^ mix (c->rank_color[comm->members[(size_t) g * comm->group_size + i]]));
+            sum += mix (UINT64_C (0x51ed2701) ^ mix (c->rank_color[c->symmetry->orbit_of_rank[members[i]]]));
           c->signature[c->first_group[k] + g] = sum;
         }
     }
@@ -121,9 +139,9 @@ refine_groups (Coloring *c)
     {
       const PodRoute *route = route_at (c->routes, r);
 
-      for (uint32_t g = 0; g < route->n_plans; g++)
+      for (uint32_t g = 0; g < c->symmetry->n_group_orbits[route->comm]; g++)
         {
-          const PodPlan *plan = route->plans[g];
+          const PodPlan *plan = plan_at (c->symmetry, route, g);
           uint64_t sum = mix (bits_of (plan->busiest_ratio) + (uint64_t) plan->latency_ps);
 
           for (uint32_t i = 0; i < plan->n_entries; i++)
@@ -137,27 +155,27 @@ refine_groups (Coloring *c)
 static uint32_t
 refine_ranks (Coloring *c)
 {
-  for (uint32_t rank = 0; rank < c->program->n_ranks; rank++)
+  for (uint32_t orbit = 0; orbit < c->n_ranks; orbit++)
     {
-      uint64_t sum = mix (c->rank_color[rank]);
+      uint64_t sum = mix (c->rank_color[orbit]);
 
       for (uint32_t k = 0; k < c->n_comms; k++)
         {
-          uint32_t group = comm_at (c->program, k)->group_of_rank[rank];
+          uint32_t group = comm_at (c->program, k)->group_of_rank[c->symmetry->rank_of_orbit[orbit]];
 
           if (group != UINT32_MAX)
-            sum += mix (((uint64_t) (k + 1) << 32) + c->group_color[c->first_group[k] + group]);
+            sum += mix (((uint64_t) (k + 1) << 32) + c->group_color[c->first_group[k] + c->symmetry->orbit_of_group[k][group]]);
         }
-      c->signature[rank] = sum;
+      c->signature[orbit] = sum;
     }
-  return recolor (c->signature, c->program->n_ranks, c->rank_color);
+  return recolor (c->signature, c->n_ranks, c->rank_color);
 }
 
 static void
 color_initially (Coloring *c, const PodTopology *topology, PodFidelity fidelity, bool is_identity)
 {
-  for (uint32_t rank = 0; rank < c->program->n_ranks; rank++)
-    c->rank_color[rank] = is_identity ? rank : c->program->class_of_rank[rank];
+  for (uint32_t orbit = 0; orbit < c->n_ranks; orbit++)
+    c->rank_color[orbit] = is_identity ? orbit : c->program->class_of_rank[c->symmetry->rank_of_orbit[orbit]];
   for (uint32_t k = 0; k < c->n_comms; k++)
     for (uint32_t g = c->first_group[k]; g < c->first_group[k + 1]; g++)
       c->group_color[g] = is_identity ? g : k;
@@ -187,36 +205,58 @@ refine (Coloring *c)
     }
 }
 
+/* Numbers the orbit of a link that is met for the first time. */
 static void
-coloring_init (Coloring *c, const PodTopology *topology, const PodProgram *program, const GArray *routes)
+meet_link (Coloring *c, uint32_t link, GArray *links, GArray *n_of_link)
+{
+  uint64_t n_like;
+  const uint32_t first = pod_turns_first_link (c->symmetry->turns, c->symmetry->n_turns, c->symmetry->topology, link, &n_like);
+
+  if (c->link_index[first] == UINT32_MAX)
+    {
+      c->link_index[first] = links->len;
+      g_array_append_val (links, link);
+      g_array_append_val (n_of_link, n_like);
+    }
+  c->link_index[link] = c->link_index[first];
+}
+
+static void
+meet_links (Coloring *c, const PodTopology *topology)
 {
   GArray *links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  GArray *n_of_link = g_array_new (FALSE, FALSE, sizeof (uint64_t));
 
-  *c = (Coloring){ .program = program, .routes = routes, .n_comms = program->communicators->len };
-  c->first_group = g_new0 (uint32_t, c->n_comms + 1);
-  for (uint32_t k = 0; k < c->n_comms; k++)
-    c->first_group[k + 1] = c->first_group[k] + comm_at (program, k)->n_groups;
-  c->n_groups = c->first_group[c->n_comms];
   c->link_index = g_new (uint32_t, topology->n_links + 1);
   memset (c->link_index, 0xff, (topology->n_links + 1) * sizeof *c->link_index);
-  for (guint r = 0; r < routes->len; r++)
-    for (uint32_t g = 0; g < route_at (routes, r)->n_plans; g++)
+  for (guint r = 0; r < c->routes->len; r++)
+    for (uint32_t g = 0; g < c->symmetry->n_group_orbits[route_at (c->routes, r)->comm]; g++)
       {
-        const PodPlan *plan = route_at (routes, r)->plans[g];
+        const PodPlan *plan = plan_at (c->symmetry, route_at (c->routes, r), g);
 
         for (uint32_t i = 0; i < plan->n_entries; i++)
           if (c->link_index[plan->entries[i].link] == UINT32_MAX)
-            {
-              c->link_index[plan->entries[i].link] = links->len;
-              g_array_append_val (links, plan->entries[i].link);
-            }
+            meet_link (c, plan->entries[i].link, links, n_of_link);
       }
   c->n_links = links->len;
   c->real_link = (uint32_t *) g_array_free (links, FALSE);
-  c->rank_color = g_new (uint32_t, program->n_ranks);
+  c->n_of_link = (uint64_t *) g_array_free (n_of_link, FALSE);
+}
+
+static void
+coloring_init (Coloring *c, const PodTopology *topology, const PodProgram *program, const GArray *routes, const PodSymmetry *symmetry)
+{
+  *c = (Coloring){ .program = program, .symmetry = symmetry, .routes = routes, .n_comms = program->communicators->len, .n_ranks = symmetry->n_orbits };
+  c->first_group = g_new0 (uint32_t, c->n_comms + 1);
+  for (uint32_t k = 0; k < c->n_comms; k++)
+    c->first_group[k + 1] = c->first_group[k] + symmetry->n_group_orbits[k];
+  c->n_groups = c->first_group[c->n_comms];
+  meet_links (c, topology);
+  c->rank_color = g_new (uint32_t, c->n_ranks);
   c->group_color = g_new (uint32_t, c->n_groups + 1);
   c->link_color = g_new (uint32_t, c->n_links + 1);
-  c->signature = g_new (uint64_t, MAX (MAX (program->n_ranks, c->n_groups), c->n_links) + 1);
+  c->signature = g_new (uint64_t, MAX (MAX (c->n_ranks, c->n_groups), c->n_links) + 1);
+  c->sum = g_new (Sum, c->n_links + 1);
 }
 
 static void
@@ -225,6 +265,8 @@ coloring_clear (Coloring *c)
   g_free (c->first_group);
   g_free (c->link_index);
   g_free (c->real_link);
+  g_free (c->n_of_link);
+  g_free (c->sum);
   g_free (c->rank_color);
   g_free (c->group_color);
   g_free (c->link_color);
@@ -243,7 +285,7 @@ represent_ranks (PodFold *fold, const Coloring *c)
   fold->index_of_rank = g_new (uint32_t, n);
   for (uint32_t rank = 0; rank < n; rank++)
     {
-      uint32_t color = c->rank_color[rank]; /* colours appear in order */
+      uint32_t color = c->rank_color[c->symmetry->orbit_of_rank[rank]]; /* colours appear in order */
 
       if (color == fold->n_ranks)
         {
@@ -266,49 +308,66 @@ represent_groups (PodFold *fold, const Coloring *c, uint32_t **color_of_group)
   for (uint32_t k = 0; k < c->n_comms; k++)
     {
       const PodCommunicator *comm = comm_at (c->program, k);
-      g_autofree uint64_t *wide = g_new (uint64_t, comm->n_groups);
+      const uint32_t n_orbits = c->symmetry->n_group_orbits[k];
+      const uint32_t *orbit_of = c->symmetry->orbit_of_group[k];
+      g_autofree uint64_t *wide = g_new (uint64_t, n_orbits + 1);
 
-      for (uint32_t g = 0; g < comm->n_groups; g++)
+      for (uint32_t g = 0; g < n_orbits; g++)
         wide[g] = c->group_color[c->first_group[k] + g];
-      color_of_group[k] = g_new (uint32_t, comm->n_groups);
-      fold->n_groups[k] = recolor (wide, comm->n_groups, color_of_group[k]);
+      color_of_group[k] = g_new (uint32_t, n_orbits + 1);
+      fold->n_groups[k] = recolor (wide, n_orbits, color_of_group[k]);
       fold->group_of[k] = g_new (uint32_t, fold->n_ranks);
       fold->n_expected[k] = g_new0 (uint32_t, fold->n_groups[k]);
       for (uint32_t i = 0; i < fold->n_ranks; i++)
         {
           uint32_t group = comm->group_of_rank[fold->rank[i]];
 
-          fold->group_of[k][i] = group == UINT32_MAX ? UINT32_MAX : color_of_group[k][group];
+          fold->group_of[k][i] = group == UINT32_MAX ? UINT32_MAX : color_of_group[k][orbit_of[group]];
           if (group != UINT32_MAX)
-            fold->n_expected[k][color_of_group[k][group]]++;
+            fold->n_expected[k][color_of_group[k][orbit_of[group]]]++;
         }
     }
 }
 
-/* Shares of a route's groups summed by (group colour, link colour), on the link that stands for its colour. */
+/* On each link, of all groups of a route: bytes on it for each on the busiest of a group. */
 static void
-fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *color_of_group, const bool *is_standing, const double *capacity,
+sum_loads (const Coloring *c, const PodRoute *route, double *load)
+{
+  memset (c->sum, 0, c->n_links * sizeof *c->sum);
+  for (uint32_t g = 0; g < c->symmetry->n_group_orbits[route->comm]; g++)
+    {
+      const PodPlan *plan = plan_at (c->symmetry, route, g);
+      const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
+
+      for (uint32_t i = 0; i < plan->n_entries; i++)
+        c->sum[c->link_index[plan->entries[i].link]] += (Sum) plan->entries[i].share_q32 * n_like;
+    }
+  for (uint32_t l = 0; l < c->n_links; l++)
+    load[l] = (double) (uint64_t) (c->sum[l] / c->n_of_link[l]) / 4294967296.0;
+}
+
+/* Shares of a route's groups summed by (group colour, link colour), on the link that stands for its colour. @lists: list_groups' of orbits. */
+static void
+fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *lists, const bool *is_standing, const double *capacity,
             uint32_t *where, double *load)
 {
   const PodRoute *route = route_at (c->routes, r);
   const uint32_t n_colors = fold->n_groups[route->comm];
-  g_autofree bool *is_seen = g_new0 (bool, n_colors);
+  const uint32_t n_orbits = c->symmetry->n_group_orbits[route->comm];
+  g_autofree bool *is_seen = g_new0 (bool, n_colors + 1);
 
   fold->paths[r] = g_new0 (PodFoldedPath, n_colors);
-  memset (load, 0, c->n_links * sizeof *load);
-  for (uint32_t g = 0; g < route->n_plans; g++)
-    for (uint32_t i = 0; i < route->plans[g]->n_entries; i++)
-      load[c->link_index[route->plans[g]->entries[i].link]] += (double) route->plans[g]->entries[i].share_q32 / 4294967296.0;
-
+  sum_loads (c, route, load);
   for (uint32_t color = 0; color < n_colors; color++)
     {
       PodFoldedPath *path = &fold->paths[r][color];
       g_autoptr (GArray) entries = g_array_new (FALSE, FALSE, sizeof (PodPathEntry));
 
       /* groups of a colour are few in a folded run and one in an unfolded run: their list is walked, not all groups */
-      for (uint32_t g = color_of_group[route->n_plans + color]; g != UINT32_MAX; g = color_of_group[route->n_plans + n_colors + g])
+      for (uint32_t g = lists[n_orbits + color]; g != UINT32_MAX; g = lists[n_orbits + n_colors + g])
         {
-          const PodPlan *plan = route->plans[g];
+          const PodPlan *plan = plan_at (c->symmetry, route, g);
+          const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
 
           for (uint32_t i = 0; i < plan->n_entries; i++)
             {
@@ -324,12 +383,14 @@ fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *color_
                   PodPathEntry entry = { .link = to };
 
                   where[to] = entries->len;
+                  c->sum[to] = 0;
                   g_array_append_val (entries, entry);
                 }
-              g_array_index (entries, PodPathEntry, where[to]).share_q32 += plan->entries[i].share_q32;
+              c->sum[to] += (Sum) plan->entries[i].share_q32 * n_like;
+              g_array_index (entries, PodPathEntry, where[to]).share_q32 = (uint64_t) (c->sum[to] / c->n_of_link[link]);
             }
           if (!is_seen[color])
-            path->group = g;
+            path->group = c->symmetry->group_of_orbit[route->comm][g];
           is_seen[color] = true;
         }
       for (guint i = 0; i < entries->len; i++)
@@ -372,7 +433,8 @@ represent_links (PodFold *fold, const Coloring *c, const PodTopology *topology, 
 }
 
 PodFold *
-pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgram *program, const GArray *routes, bool is_identity)
+pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgram *program, const GArray *routes, const PodSymmetry *symmetry,
+              bool is_identity)
 {
   PodFold *fold = g_new0 (PodFold, 1);
   Coloring c;
@@ -381,7 +443,7 @@ pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgra
   g_autofree double *load = NULL;
   g_autofree uint32_t **color_of_group = NULL;
 
-  coloring_init (&c, topology, program, routes);
+  coloring_init (&c, topology, program, routes, symmetry);
   is_standing = g_new0 (bool, c.n_links + 1);
   where = g_new (uint32_t, c.n_links + 1);
   memset (where, 0xff, (c.n_links + 1) * sizeof *where);
@@ -399,7 +461,7 @@ pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgra
   for (uint32_t r = 0; r < routes->len; r++)
     {
       const PodRoute *route = route_at (routes, r);
-      g_autofree uint32_t *lists = list_groups (color_of_group[route->comm], route->n_plans, fold->n_groups[route->comm]);
+      g_autofree uint32_t *lists = list_groups (color_of_group[route->comm], symmetry->n_group_orbits[route->comm], fold->n_groups[route->comm]);
 
       fold->comm_of_route[r] = route->comm;
       fold_route (fold, &c, r, lists, is_standing, fold->capacity, where, load);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "collective/collective.h"
-#include "parallel/program.h"
+#include "exec/symmetry.h"
 
 /* Which ranks, groups and links behave alike. The coarsest stable colouring of (ranks, groups, links): two ranks of a colour
  * run the same class and belong to groups of the same colours; two groups of a colour load links of the same colours with
@@ -14,8 +14,10 @@ typedef struct
 {
   uint32_t comm;
   PodCollectiveKind kind;
+  uint64_t bytes;         /* of the use that it was planned for */
+  PodDtype dtype;
   const char *algorithm;
-  PodPlan **plans;        /* one a group (owned); all the same pointer when the fidelity needs no links */
+  PodPlan **plans;        /* [group] (owned), NULL where the symmetry stands for it; all the same when the fidelity needs no links */
   uint32_t n_plans;
 } PodRoute;
 
@@ -46,7 +48,8 @@ typedef struct
   PodFoldedPath **paths;   /* [route][group colour] (owned) */
 } PodFold;
 
-/* @routes: all that the program uses. @is_identity: no folding. O((ranks + path entries) x rounds). */
-PodFold *pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgram *program, const GArray *routes, bool is_identity);
+/* @routes: all that the program uses. @symmetry: of both. @is_identity: no folding; the symmetry is an identity too. O(ranks + (orbits of
+ * ranks + path entries of orbits of groups) x rounds). */
+PodFold *pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgram *program, const GArray *routes, const PodSymmetry *symmetry, bool is_identity);
 void pod_fold_free (PodFold *fold);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodFold, pod_fold_free)

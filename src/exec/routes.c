@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Plans every collective of a program: the algorithm is chosen for the first group and holds for all. */
+/* Plans every collective of a program: the algorithm is chosen for the first group and holds for all. Of groups that a symmetry carries
+ * into one another only the first has a plan. */
 
 static void
 use_clear (void *data)
@@ -47,37 +48,104 @@ shift_plan (const PodExecRequest *request, const PodCommunicator *comm, const Po
   return pod_topology_shift_init (&shift, request->topology, comm->devices, group->devices, comm->group_size) ? pod_plan_shift (first, &shift) : NULL;
 }
 
-static bool
-plan_groups (const PodExecRequest *request, PodRoute *route, const PodOp *op, PodPlan *first, GError **error)
+/* The plan of a group: found, shifted from the first one, or made. Returns: (transfer none) (nullable) */
+static const PodPlan *
+find_plan (const PodExecRequest *request, PodRoute *route, uint32_t g, GError **error)
 {
   const PodCommunicator *comm = g_ptr_array_index (request->program->communicators, route->comm);
-  g_autofree char *name = first->protocol == NULL ? g_strdup (first->algorithm) : g_strconcat (first->algorithm, "/", first->protocol, NULL);
+  const PodPlan *first = route->plans[0];
+  PodGroup group;
+
+  if (route->plans[g] != NULL)
+    return route->plans[g];
+  pod_communicator_group (comm, g, &group);
+  route->plans[g] = shift_plan (request, comm, first, &group);
+  if (route->plans[g] == NULL)
+    {
+      g_autofree char *name = first->protocol == NULL ? g_strdup (first->algorithm) : g_strconcat (first->algorithm, "/", first->protocol, NULL);
+      const PodOp op = { .collective = route->kind, .bytes = route->bytes, .dtype = route->dtype };
+
+      route->plans[g] = plan_group (request, &group, &op, name, error);
+    }
+  if (route->plans[g] == NULL)
+    g_prefix_error (error, "%s group %u: ", comm->name, g);
+  return route->plans[g];
+}
+
+/* Plans the first group, whose way is that of all. @first: (transfer full) */
+static void
+begin_route (const PodExecRequest *request, PodRoute *route, PodPlan *first)
+{
+  const PodCommunicator *comm = g_ptr_array_index (request->program->communicators, route->comm);
 
   route->algorithm = first->algorithm;
   route->n_plans = comm->n_groups;
   route->plans = g_new0 (PodPlan *, comm->n_groups);
   route->plans[0] = first;
-  if (request->fidelity == POD_FIDELITY_BOOK) /* priced by V/W: no links */
-    {
-      first->n_entries = 0;
-      for (uint32_t g = 1; g < comm->n_groups; g++)
-        route->plans[g] = first;
-      return true;
-    }
+  if (request->fidelity != POD_FIDELITY_BOOK)
+    return;
+  first->n_entries = 0; /* priced by V/W: no links */
   for (uint32_t g = 1; g < comm->n_groups; g++)
-    {
-      PodGroup group;
+    route->plans[g] = first;
+}
 
-      pod_communicator_group (comm, g, &group);
-      route->plans[g] = shift_plan (request, comm, first, &group);
-      if (route->plans[g] == NULL)
-        route->plans[g] = plan_group (request, &group, op, name, error);
-      if (route->plans[g] == NULL)
-        {
-          g_prefix_error (error, "%s group %u: ", comm->name, g);
-          route->n_plans = g;
+/* Does a turn carry the plan to itself: every link to one with the same share? */
+static bool
+plan_turns (const PodTopology *topology, const PodTurn *turn, const PodPlan *plan, uint64_t *share_of_link)
+{
+  bool is_same = true;
+
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    share_of_link[plan->entries[i].link] = plan->entries[i].share_q32;
+  for (uint32_t i = 0; i < plan->n_entries && is_same; i++)
+    is_same = share_of_link[pod_turn_link (turn, 1, topology, plan->entries[i].link)] == plan->entries[i].share_q32;
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    share_of_link[plan->entries[i].link] = 0;
+  return is_same;
+}
+
+typedef struct
+{
+  const PodExecRequest *request;
+  PodRoutes *routes;
+  uint64_t *share_of_link; /* n_links zeros */
+} Turning;
+
+/* All that the group does. */
+static bool
+group_turns (void *context, const PodTurn *turn, uint32_t comm, uint32_t group)
+{
+  const Turning *turning = context;
+
+  for (guint r = 0; r < turning->routes->routes->len; r++)
+    {
+      PodRoute *route = &g_array_index (turning->routes->routes, PodRoute, r);
+      const PodPlan *plan;
+
+      if (route->comm != comm)
+        continue;
+      plan = find_plan (turning->request, route, group, NULL); /* what cannot be planned is told when all are */
+      if (plan == NULL || !plan_turns (turning->request->topology, turn, plan, turning->share_of_link))
+        return false;
+    }
+  return true;
+}
+
+/* The symmetry of the program and its routes, and a plan for the first group of each of its orbits. */
+static bool
+plan_orbits (const PodExecRequest *request, PodRoutes *routes, bool is_identity, GError **error)
+{
+  g_autofree uint64_t *share_of_link = is_identity ? NULL : g_new0 (uint64_t, request->topology->n_links + 1);
+  Turning turning = { .request = request, .routes = routes, .share_of_link = share_of_link };
+
+  routes->symmetry = pod_symmetry_new (request->topology, request->program, is_identity, group_turns, &turning);
+  for (guint r = 0; r < routes->routes->len; r++)
+    {
+      PodRoute *route = &g_array_index (routes->routes, PodRoute, r);
+
+      for (uint32_t i = 0; i < routes->symmetry->n_group_orbits[route->comm]; i++)
+        if (find_plan (request, route, routes->symmetry->group_of_orbit[route->comm][i], error) == NULL)
           return false;
-        }
     }
   return true;
 }
@@ -90,11 +158,11 @@ is_same_way (const PodPlan *a, const PodPlan *b)
          && a->wire_ratio == b->wire_ratio;
 }
 
-/* The route of (communicator, kind, way): found, or planned for all groups. */
-static bool
-find_route (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, PodPlan *plan, uint32_t *out, GError **error)
+/* The route of (communicator, kind, way): found, or begun. @plan: (transfer full) of the first group. */
+static uint32_t
+find_route (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, PodPlan *plan)
 {
-  PodRoute route = { .comm = op->comm, .kind = op->collective };
+  PodRoute route = { .comm = op->comm, .kind = op->collective, .bytes = op->bytes, .dtype = op->dtype };
 
   for (guint r = 0; r < routes->routes->len; r++)
     {
@@ -103,18 +171,12 @@ find_route (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, P
       if (known->comm == op->comm && known->kind == op->collective && is_same_way (known->plans[0], plan))
         {
           pod_plan_free (plan);
-          *out = r;
-          return true;
+          return r;
         }
     }
-  *out = routes->routes->len;
-  if (!plan_groups (request, &route, op, plan, error))
-    {
-      route_clear (&route);
-      return false;
-    }
+  begin_route (request, &route, plan);
   g_array_append_val (routes->routes, route);
-  return true;
+  return routes->routes->len - 1;
 }
 
 static bool
@@ -146,11 +208,7 @@ add_use (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, GErr
   use.explain = g_strdup (plan->explain);
   if (!pod_seconds_to_ps (use.alone_s, &book_ps))
     book_ps = INT64_MAX / 4;
-  if (!find_route (request, routes, op, plan, &route, error))
-    {
-      g_free (use.explain);
-      return false;
-    }
+  route = find_route (request, routes, op, plan);
   g_array_append_val (routes->uses, use);
   g_array_append_val (routes->use_routes, route);
   g_array_append_val (routes->use_book_ps, book_ps);
@@ -158,7 +216,7 @@ add_use (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, GErr
 }
 
 PodRoutes *
-pod_routes_new (const PodExecRequest *request, GError **error)
+pod_routes_new (const PodExecRequest *request, bool is_identity, GError **error)
 {
   const PodProgram *program = request->program;
   g_autoptr (PodRoutes) routes = g_new0 (PodRoutes, 1);
@@ -190,7 +248,7 @@ pod_routes_new (const PodExecRequest *request, GError **error)
         return NULL;
       routes->use_of_op[i] = u;
     }
-  return g_steal_pointer (&routes);
+  return plan_orbits (request, routes, is_identity, error) ? g_steal_pointer (&routes) : NULL;
 }
 
 void
@@ -202,6 +260,7 @@ pod_routes_free (PodRoutes *routes)
   g_clear_pointer (&routes->uses, g_array_unref);
   g_clear_pointer (&routes->use_routes, g_array_unref);
   g_clear_pointer (&routes->use_book_ps, g_array_unref);
+  g_clear_pointer (&routes->symmetry, pod_symmetry_free);
   g_free (routes->use_of_op);
   g_free (routes);
 }

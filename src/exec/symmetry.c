@@ -1,0 +1,345 @@
+#include "exec/symmetry.h"
+
+#include <string.h>
+
+/* What is known while turns are tried. */
+typedef struct
+{
+  PodSymmetry *symmetry;
+  PodPlanTurns plan_turns;
+  void *context;
+  uint32_t *device_of_rank;
+  uint32_t *rank_of_device; /* of the first n_ranks devices */
+  uint32_t **parent;        /* [comm][group]: an earlier group of the same orbit, or itself */
+} Search;
+
+static const PodCommunicator *
+comm_at (const PodProgram *program, uint32_t index)
+{
+  return g_ptr_array_index (program->communicators, index);
+}
+
+/* Where ranks stand, as the communicators say it. False where a rank is in none, or the ranks do not stand on the first devices. */
+static bool
+find_devices (Search *search)
+{
+  const PodProgram *program = search->symmetry->program;
+  const uint32_t n = program->n_ranks;
+  uint32_t n_found = 0;
+
+  memset (search->device_of_rank, 0xff, n * sizeof (uint32_t));
+  memset (search->rank_of_device, 0xff, n * sizeof (uint32_t));
+  for (guint k = 0; k < program->communicators->len && n_found < n; k++)
+    {
+      const PodCommunicator *comm = comm_at (program, k);
+
+      for (size_t i = 0; i < (size_t) comm->n_groups * comm->group_size; i++)
+        {
+          if (comm->devices[i] >= n)
+            return false;
+          n_found += search->device_of_rank[comm->members[i]] == UINT32_MAX;
+          search->device_of_rank[comm->members[i]] = comm->devices[i];
+          search->rank_of_device[comm->devices[i]] = comm->members[i];
+        }
+    }
+  return n_found == n;
+}
+
+static gint
+compare_sizes (gconstpointer a, gconstpointer b)
+{
+  const uint32_t x = *(const uint32_t *) a;
+  const uint32_t y = *(const uint32_t *) b;
+
+  return x < y ? -1 : x > y;
+}
+
+static void
+add_border (GArray *borders, uint64_t size, uint32_t n)
+{
+  const uint32_t border = (uint32_t) size;
+
+  if (size >= 1 && size <= n && n % size == 0)
+    g_array_append_val (borders, border);
+}
+
+/* Sizes of blocks of devices at which something of the machine or of the layout begins anew. Returns: (transfer full) (element-type uint32_t) */
+static GArray *
+find_borders (const PodSymmetry *symmetry)
+{
+  const PodTopology *topology = symmetry->topology;
+  const uint32_t n = symmetry->program->n_ranks;
+  const uint32_t per_chip = topology->chip->devices_per_chip;
+  GArray *borders = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+
+  add_border (borders, 1, n);
+  add_border (borders, per_chip, n);
+  add_border (borders, (uint64_t) topology->n_rails * per_chip, n);
+  add_border (borders, (uint64_t) topology->chips_per_node * per_chip, n);
+  for (unsigned level = 0; level < topology->n_levels; level++)
+    add_border (borders, (uint64_t) topology->level[level].span_nodes * topology->chips_per_node * per_chip, n);
+  for (guint k = 0; k < symmetry->program->communicators->len; k++)
+    {
+      const PodCommunicator *comm = comm_at (symmetry->program, k);
+      const uint32_t stride = comm->group_size > 1 && comm->devices[1] > comm->devices[0] ? comm->devices[1] - comm->devices[0] : 0;
+
+      add_border (borders, stride, n);
+      add_border (borders, (uint64_t) stride * comm->group_size, n);
+    }
+  add_border (borders, n, n);
+  g_array_sort (borders, compare_sizes);
+  return borders;
+}
+
+static uint32_t
+turn_rank (const Search *search, const PodTurn *turn, uint32_t rank)
+{
+  return search->rank_of_device[pod_turn_device (turn, 1, search->device_of_rank[rank])];
+}
+
+/* Of an orbit under the turns that were found so far, only the first needs a look: turns commute. */
+static bool
+is_first_rank (const Search *search, uint32_t rank)
+{
+  for (unsigned t = 0; t < search->symmetry->n_turns; t++)
+    if (search->device_of_rank[rank] / search->symmetry->turns[t].lo % search->symmetry->turns[t].size != 0)
+      return false;
+  return true;
+}
+
+static bool
+keeps_classes (const Search *search, const PodTurn *turn)
+{
+  const PodProgram *program = search->symmetry->program;
+
+  for (uint32_t rank = 0; rank < program->n_ranks; rank++)
+    if (is_first_rank (search, rank) && program->class_of_rank[turn_rank (search, turn, rank)] != program->class_of_rank[rank])
+      return false;
+  return true;
+}
+
+/* What is known of the plan of one group holds for another to which the machine shifts it by whole blocks of the turn. */
+static bool
+is_like (const Search *search, const PodTurn *turn, const PodCommunicator *comm, uint32_t known, uint32_t g)
+{
+  const uint32_t *from = comm->devices + (size_t) known * comm->group_size;
+  const uint32_t *to = comm->devices + (size_t) g * comm->group_size;
+  PodTopologyShift shift;
+
+  for (uint32_t i = 0; i < comm->group_size; i++)
+    if (to[i] - from[i] != to[0] - from[0])
+      return false;
+  return (to[0] - from[0]) % (turn->lo * turn->size) == 0 && pod_topology_shift_init (&shift, search->symmetry->topology, from, to, comm->group_size);
+}
+
+/* The group that a turn makes of another, its members in the same order, or the group itself with its plan; UINT32_MAX when it is neither.
+ * @known: a group of the communicator whose plan turns, or UINT32_MAX. */
+static uint32_t
+turn_group (const Search *search, const PodTurn *turn, uint32_t k, uint32_t g, uint32_t *known)
+{
+  const PodCommunicator *comm = comm_at (search->symmetry->program, k);
+  const uint32_t *members = comm->members + (size_t) g * comm->group_size;
+  const uint32_t to = comm->group_of_rank[turn_rank (search, turn, members[0])];
+
+  if (to == UINT32_MAX)
+    return UINT32_MAX;
+  for (uint32_t i = 0; i < comm->group_size; i++)
+    {
+      const uint32_t moved = turn_rank (search, turn, members[i]);
+
+      if (to == g ? comm->group_of_rank[moved] != g : moved != comm->members[(size_t) to * comm->group_size + i])
+        return UINT32_MAX;
+    }
+  if (to != g || (*known != UINT32_MAX && is_like (search, turn, comm, *known, g)))
+    return to;
+  *known = g;
+  return search->plan_turns (search->context, turn, k, g) ? to : UINT32_MAX;
+}
+
+static uint32_t
+first_group (uint32_t *parent, uint32_t g)
+{
+  while (parent[g] != g)
+    {
+      parent[g] = parent[parent[g]];
+      g = parent[g];
+    }
+  return g;
+}
+
+static bool
+keeps_groups (const Search *search, const PodTurn *turn)
+{
+  for (uint32_t k = 0; k < search->symmetry->n_comms; k++)
+    {
+      uint32_t known = UINT32_MAX;
+
+      for (uint32_t g = 0; g < comm_at (search->symmetry->program, k)->n_groups; g++)
+        if (search->parent[k][g] == g && turn_group (search, turn, k, g, &known) == UINT32_MAX)
+          return false;
+    }
+  return true;
+}
+
+/* Of all groups: those that were not looked at follow from those that were. */
+static void
+join_groups (Search *search, const PodTurn *turn)
+{
+  for (uint32_t k = 0; k < search->symmetry->n_comms; k++)
+    {
+      const PodCommunicator *comm = comm_at (search->symmetry->program, k);
+
+      for (uint32_t g = 0; g < comm->n_groups; g++)
+        {
+          const uint32_t to = comm->group_of_rank[turn_rank (search, turn, comm->members[(size_t) g * comm->group_size])];
+          const uint32_t a = first_group (search->parent[k], g);
+          const uint32_t b = first_group (search->parent[k], to);
+
+          search->parent[k][MAX (a, b)] = MIN (a, b);
+        }
+    }
+}
+
+static void
+find_turns (Search *search)
+{
+  PodSymmetry *symmetry = search->symmetry;
+  g_autoptr (GArray) borders = find_borders (symmetry);
+  uint32_t lo = 1;
+
+  for (guint i = 0; i < borders->len && symmetry->n_turns < POD_MAX_TURNS; i++)
+    {
+      const uint32_t hi = g_array_index (borders, uint32_t, i);
+      const PodTurn turn = { .lo = lo, .size = hi / lo };
+
+      if (hi % lo != 0 || hi == lo)
+        continue;
+      lo = hi;
+      if (!pod_turn_fits (&turn, symmetry->topology, symmetry->program->n_ranks) || !keeps_classes (search, &turn) || !keeps_groups (search, &turn))
+        continue;
+      join_groups (search, &turn);
+      symmetry->turns[symmetry->n_turns++] = turn;
+      symmetry->orbit_size *= turn.size;
+    }
+}
+
+/* Numbers orbits of ranks by their first, which stands at the first place of every turn: a rank grows with each of its coordinates. */
+static void
+number_ranks (PodSymmetry *symmetry, const Search *search)
+{
+  const uint32_t n = symmetry->program->n_ranks;
+
+  symmetry->orbit_of_rank = g_new (uint32_t, n);
+  symmetry->rank_of_orbit = g_new (uint32_t, n / symmetry->orbit_size);
+  memset (symmetry->orbit_of_rank, 0xff, n * sizeof (uint32_t));
+  for (uint32_t rank = 0; rank < n; rank++)
+    {
+      uint32_t device = symmetry->n_turns > 0 ? search->device_of_rank[rank] : rank;
+      uint32_t first;
+
+      for (unsigned t = 0; t < symmetry->n_turns; t++)
+        device -= device / symmetry->turns[t].lo % symmetry->turns[t].size * symmetry->turns[t].lo;
+      first = symmetry->n_turns > 0 ? search->rank_of_device[device] : rank;
+      /* Whichever rank of its orbit comes first, the orbit is numbered then */
+      if (symmetry->orbit_of_rank[first] == UINT32_MAX)
+        {
+          symmetry->rank_of_orbit[symmetry->n_orbits] = rank;
+          symmetry->orbit_of_rank[first] = symmetry->n_orbits++;
+        }
+      symmetry->orbit_of_rank[rank] = symmetry->orbit_of_rank[first];
+    }
+}
+
+static void
+number_groups (PodSymmetry *symmetry, uint32_t k, const uint32_t *parent)
+{
+  const uint32_t n = comm_at (symmetry->program, k)->n_groups;
+
+  symmetry->orbit_of_group[k] = g_new (uint32_t, n + 1);
+  symmetry->group_of_orbit[k] = g_new (uint32_t, n + 1);
+  symmetry->group_orbit_size[k] = g_new0 (uint32_t, n + 1);
+  for (uint32_t g = 0; g < n; g++)
+    {
+      uint32_t first = g;
+
+      while (parent != NULL && parent[first] != first)
+        first = parent[first];
+      if (first == g)
+        {
+          symmetry->group_of_orbit[k][symmetry->n_group_orbits[k]] = g;
+          symmetry->orbit_of_group[k][g] = symmetry->n_group_orbits[k]++;
+        }
+      symmetry->orbit_of_group[k][g] = symmetry->orbit_of_group[k][first];
+      symmetry->group_orbit_size[k][symmetry->orbit_of_group[k][g]]++;
+    }
+}
+
+static void
+search_init (Search *search, PodSymmetry *symmetry)
+{
+  search->device_of_rank = g_new (uint32_t, symmetry->program->n_ranks);
+  search->rank_of_device = g_new (uint32_t, symmetry->program->n_ranks);
+  search->parent = g_new (uint32_t *, symmetry->n_comms + 1);
+  for (uint32_t k = 0; k < symmetry->n_comms; k++)
+    {
+      const uint32_t n = comm_at (symmetry->program, k)->n_groups;
+
+      search->parent[k] = g_new (uint32_t, n + 1);
+      for (uint32_t g = 0; g < n; g++)
+        search->parent[k][g] = g;
+    }
+}
+
+static void
+search_clear (Search *search)
+{
+  for (uint32_t k = 0; search->parent != NULL && k < search->symmetry->n_comms; k++)
+    g_free (search->parent[k]);
+  g_free (search->parent);
+  g_free (search->device_of_rank);
+  g_free (search->rank_of_device);
+}
+
+PodSymmetry *
+pod_symmetry_new (const PodTopology *topology, const PodProgram *program, bool is_identity, PodPlanTurns plan_turns, void *context)
+{
+  PodSymmetry *symmetry = g_new0 (PodSymmetry, 1);
+  Search search = { .symmetry = symmetry, .plan_turns = plan_turns, .context = context };
+
+  *symmetry = (PodSymmetry){ .topology = topology, .program = program, .orbit_size = 1, .n_comms = program->communicators->len };
+  symmetry->n_group_orbits = g_new0 (uint32_t, symmetry->n_comms + 1);
+  symmetry->orbit_of_group = g_new0 (uint32_t *, symmetry->n_comms + 1);
+  symmetry->group_of_orbit = g_new0 (uint32_t *, symmetry->n_comms + 1);
+  symmetry->group_orbit_size = g_new0 (uint32_t *, symmetry->n_comms + 1);
+  if (!is_identity && topology->fabric == POD_FABRIC_SWITCHED)
+    {
+      search_init (&search, symmetry);
+      if (find_devices (&search))
+        find_turns (&search);
+    }
+  number_ranks (symmetry, &search);
+  for (uint32_t k = 0; k < symmetry->n_comms; k++)
+    number_groups (symmetry, k, search.parent != NULL ? search.parent[k] : NULL);
+  search_clear (&search);
+  return symmetry;
+}
+
+void
+pod_symmetry_free (PodSymmetry *symmetry)
+{
+  if (symmetry == NULL)
+    return;
+  for (uint32_t k = 0; k < symmetry->n_comms; k++)
+    {
+      g_free (symmetry->orbit_of_group[k]);
+      g_free (symmetry->group_of_orbit[k]);
+      g_free (symmetry->group_orbit_size[k]);
+    }
+  g_free (symmetry->n_group_orbits);
+  g_free (symmetry->orbit_of_group);
+  g_free (symmetry->group_of_orbit);
+  g_free (symmetry->group_orbit_size);
+  g_free (symmetry->orbit_of_rank);
+  g_free (symmetry->rank_of_orbit);
+  g_free (symmetry);
+}
