@@ -6,8 +6,11 @@ typedef struct
   uint32_t n_ended;    /* tasks that have ended on it */
   uint32_t step;       /* step of its head task; n_steps when done */
   uint32_t generation; /* of the end event that counts: older ones are stale */
-  bool is_running;
+  uint32_t flags;      /* IS_RUNNING, and a bit for each stream whose head waits for a task of this one */
 } Stream;
+
+#define IS_RUNNING (UINT32_C (1) << 31)
+#define MAX_STREAMS 31
 
 /* An end event's tag: the stream, and the generation it was made for. */
 static uint64_t
@@ -79,7 +82,7 @@ describe (const PodClassProgram *program, const Stream *stream, uint32_t rank, u
                          .microbatch = program->steps[stream->step].microbatch };
 }
 
-/* Starts the head of a stream when it is free and its dependencies have ended. */
+/* Starts the head of a stream when it is free and its dependencies have ended; else what it waits for will wake it. */
 static void
 try_stream (PodRunner *runner, const PodClassProgram *program, uint32_t rank, unsigned s, unsigned released_by)
 {
@@ -88,14 +91,19 @@ try_stream (PodRunner *runner, const PodClassProgram *program, uint32_t rank, un
   const PodTask *task;
   PodTaskEvent event;
   int64_t now_ps;
+  int waits;
 
-  if (stream->is_running || stream->step >= program->n_steps)
+  if ((stream->flags & IS_RUNNING) != 0 || stream->step >= program->n_steps)
     return;
   task = head_task (runner, program, stream, s);
-  if (waits_for (runner, program, streams, stream->step, task) >= 0)
-    return;
+  waits = waits_for (runner, program, streams, stream->step, task);
+  if (waits >= 0)
+    {
+      streams[waits].flags |= UINT32_C (1) << s;
+      return;
+    }
 
-  stream->is_running = true;
+  stream->flags |= IS_RUNNING;
   now_ps = pod_event_queue_now (runner->queue);
   describe (program, stream, rank, s, task, released_by, &event);
   if (task->duration_ps == POD_JOINT)
@@ -113,6 +121,7 @@ pod_runner_new (PodEventQueue *queue, uint32_t event_kind, const PodTaskGraph *g
 {
   PodRunner *runner = g_new0 (PodRunner, 1);
 
+  g_assert (graph->n_streams <= MAX_STREAMS);
   runner->queue = queue;
   runner->event_kind = event_kind;
   runner->graph = graph;
@@ -154,18 +163,20 @@ pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t s)
 {
   const PodClassProgram *program = program_of (runner, rank);
   Stream *stream = runner->streams + (size_t) rank * runner->n_streams + s;
+  const uint32_t woken = (stream->flags & ~IS_RUNNING) | UINT32_C (1) << s;
   PodTaskEvent event;
 
-  g_assert (stream->is_running);
+  g_assert ((stream->flags & IS_RUNNING) != 0);
   describe (program, stream, rank, s, head_task (runner, program, stream, s), s, &event);
-  stream->is_running = false;
+  stream->flags = 0;
   stream->generation++;
   stream->n_ended++;
   skip_steps (runner, program, stream, s);
   runner->n_unfinished -= stream->step >= program->n_steps;
   runner->observer.ended (runner->observer.context, &event, pod_event_queue_now (runner->queue));
-  for (unsigned other = 0; other < runner->n_streams; other++)
-    try_stream (runner, program, rank, other, s);
+  /* In the order of streams, as if all were tried: the others wait for something else, or run */
+  for (uint32_t left = woken; left != 0; left &= left - 1)
+    try_stream (runner, program, rank, (unsigned) __builtin_ctz (left), s);
 }
 
 void
@@ -182,7 +193,7 @@ pod_runner_retime (PodRunner *runner, uint32_t rank, uint8_t s, int64_t end_ps)
 {
   Stream *stream = runner->streams + (size_t) rank * runner->n_streams + s;
 
-  g_assert (stream->is_running);
+  g_assert ((stream->flags & IS_RUNNING) != 0);
   stream->generation++;
   pod_event_queue_push (runner->queue, end_ps, 1, runner->event_kind, rank, tag_of (stream, s));
 }
@@ -204,6 +215,6 @@ pod_runner_head (const PodRunner *runner, uint32_t rank, uint8_t s, PodTaskEvent
     return false;
   task = head_task (runner, program, &streams[s], s);
   describe (program, &streams[s], rank, s, task, s, out);
-  *out_waits_for = streams[s].is_running ? -1 : waits_for (runner, program, streams, streams[s].step, task);
+  *out_waits_for = (streams[s].flags & IS_RUNNING) != 0 ? -1 : waits_for (runner, program, streams, streams[s].step, task);
   return true;
 }
