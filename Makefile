@@ -80,6 +80,8 @@ LINK = $(CC) $(CFLAGS) $(INSTRUMENT) -pthread $(LDFLAGS)
 LIBS = $(TSAN_LINK) $(PACKAGE_LIBS) -lm -lpthread
 
 SOURCES := $(sort $(wildcard src/*/*.c))
+# Style and script of pages (ASCII): arrays of the library, pod_asset_page_css and pod_asset_page_js
+ASSETS := $(sort $(wildcard src/*/*.css src/*/*.js))
 CLI_SOURCES := $(filter src/cli/%,$(SOURCES))
 LIB_SOURCES := $(filter-out src/cli/%,$(SOURCES))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c tests/model/test-*.c))
@@ -89,6 +91,7 @@ FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+asset_object = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 program = $(patsubst tests/%.c,$(BUILD)/tests/%,$(1))
 
 PODSIM = $(BUILD)/podsim
@@ -112,13 +115,24 @@ $(PODSIM): $(call object,$(CLI_SOURCES)) $(LIBRARY) $(BUILD)/cli-objects | $(TSA
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS)
 
 # From nothing each time: ar would keep the members whose source is gone
-$(LIBRARY): $(call object,$(LIB_SOURCES)) $(BUILD)/library-objects
+$(LIBRARY): $(call object,$(LIB_SOURCES)) $(call asset_object,$(ASSETS)) $(BUILD)/library-objects
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
 $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(COMPILE) -MMD -MP -c -o $@ $<
+
+# The bytes and a 0 behind them; the declaration in front is what a header says of it, too
+$(BUILD)/obj/%.asset.c: %
+	@mkdir -p $(@D)
+	$(Q)name=pod_asset_$$(printf %s '$(<F)' | tr .- __); \
+	  { printf 'extern const char %s[];\nconst char %s[] = {\n' $$name $$name; \
+	    od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g'; echo '0};'; } >$@
+
+$(call asset_object,$(ASSETS)): $(BUILD)/obj/%.o: $(BUILD)/obj/%.asset.c $(BUILD)/flags
+	$(call say,CC,$*)
+	$(Q)$(COMPILE) -c -o $@ $<
 
 $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/flags
 	$(call say,CC,$<)
@@ -161,7 +175,7 @@ $(BUILD)/flags: FORCE
 	$(call record,$(COMPILE) $(LDFLAGS))
 
 $(BUILD)/library-objects: FORCE
-	$(call record,$(LIB_SOURCES))
+	$(call record,$(LIB_SOURCES) $(ASSETS))
 
 $(BUILD)/cli-objects: FORCE
 	$(call record,$(CLI_SOURCES))

@@ -28,6 +28,16 @@ free_row (void *row)
   g_strfreev (row);
 }
 
+static void
+add_title (PodTable *table, const char *title)
+{
+  const bool is_right = *title == '>';
+  const Column column
+      = { .title = g_utf8_make_valid (title + is_right, -1), .is_right = is_right };
+
+  g_array_append_val (table->columns, column);
+}
+
 PodTable *
 pod_table_new (const char *const *columns)
 {
@@ -38,13 +48,27 @@ pod_table_new (const char *const *columns)
   g_array_set_clear_func (table->columns, column_clear);
   table->rows = g_ptr_array_new_with_free_func (free_row);
   for (; *columns != NULL; columns++)
-    {
-      bool is_right = **columns == '>';
-      Column column
-          = { .title = g_utf8_make_valid (*columns + is_right, -1), .is_right = is_right };
-      g_array_append_val (table->columns, column);
-    }
+    add_title (table, *columns);
   return table;
+}
+
+void
+pod_table_add_column (PodTable *table, const char *title, const GPtrArray *cells)
+{
+  g_return_if_fail (table != NULL && title != NULL && cells != NULL);
+  g_return_if_fail (cells->len == table->rows->len);
+
+  const guint n_columns = table->columns->len;
+
+  add_title (table, title);
+  for (guint row = 0; row < table->rows->len; row++)
+    {
+      char **grown = g_renew (char *, g_ptr_array_index (table->rows, row), n_columns + 2);
+
+      grown[n_columns] = g_utf8_make_valid (g_ptr_array_index (cells, row), -1);
+      grown[n_columns + 1] = NULL;
+      g_ptr_array_index (table->rows, row) = grown;
+    }
 }
 
 void
@@ -206,4 +230,33 @@ pod_table_to_separated (const PodTable *table, char separator)
   for (int row = -1; row < (int) table->rows->len; row++)
     append_separated_row (out, table, row, separator);
   return g_string_free (out, FALSE);
+}
+
+unsigned
+pod_table_n_rows (const PodTable *table)
+{
+  return table->rows->len;
+}
+
+unsigned
+pod_table_n_columns (const PodTable *table)
+{
+  return table->columns->len;
+}
+
+bool
+pod_table_is_right (const PodTable *table, unsigned column)
+{
+  g_return_val_if_fail (column < table->columns->len, false);
+
+  return g_array_index (table->columns, Column, column).is_right;
+}
+
+const char *
+pod_table_cell (const PodTable *table, int row, unsigned column)
+{
+  g_return_val_if_fail (row >= -1 && row < (int) table->rows->len, NULL);
+  g_return_val_if_fail (column < table->columns->len, NULL);
+
+  return cell_at (table, row, column);
 }

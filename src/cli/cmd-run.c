@@ -17,7 +17,9 @@ typedef struct
   char *trace;
   char *trace_ranks;
   char *plot;
+  char *report;
   char *dump_program;
+  int what_if;
   int explain;
   int timings;
 } Outputs;
@@ -29,6 +31,7 @@ outputs_clear (Outputs *outputs)
   g_free (outputs->trace);
   g_free (outputs->trace_ranks);
   g_free (outputs->plot);
+  g_free (outputs->report);
   g_free (outputs->dump_program);
 }
 
@@ -134,6 +137,8 @@ write_outputs (const PodRun *run, const Outputs *outputs, GError **error)
     fprintf (stderr, "podsim: gnuplot is not installed: %s gets data and scripts, no .png\n", outputs->plot);
   if (outputs->plot != NULL && !pod_report_plots (run->result, run->exec->timeline, outputs->plot, error))
     return false;
+  if (outputs->report != NULL && !pod_report_html_step (run->result, run->exec, outputs->report, error))
+    return false;
   return outputs->json == NULL || pod_cli_write_json (run->result, outputs->json, error);
 }
 
@@ -177,6 +182,8 @@ pod_cmd_run (int argc, char **argv)
     { "trace", 0, 0, G_OPTION_ARG_FILENAME, &outputs.trace, "timeline as Chrome trace: .json or .json.gz", "FILE" },
     { "trace-ranks", 0, 0, G_OPTION_ARG_FILENAME, &outputs.trace_ranks, "ranks in the timeline: classes (default), all, or 0,8,16", "R" },
     { "plot", 0, 0, G_OPTION_ARG_FILENAME, &outputs.plot, "pictures of breakdown and memory, with data and gnuplot script", "DIR" },
+    { "report", 0, 0, G_OPTION_ARG_FILENAME, &outputs.report, "all of it as one HTML page, timeline included", "FILE" },
+    { "what-if", 0, 0, G_OPTION_ARG_NONE, &outputs.what_if, "the step again with faster chips, links, no latency: what gains most", NULL },
     { "dump-program", 0, 0, G_OPTION_ARG_FILENAME, &outputs.dump_program, "the expanded program as JSON lines", "FILE" },
     { "explain", 0, 0, G_OPTION_ARG_NONE, &outputs.explain, "which kernels and collectives take the time, and why", NULL },
     { "timings", 0, 0, G_OPTION_ARG_NONE, &outputs.timings, "also how long the program itself took (sim.* in JSON)", NULL },
@@ -199,8 +206,10 @@ pod_cmd_run (int argc, char **argv)
     return pod_cli_fail (error);
   handle_interrupt (on_interrupt);
   request.is_interrupted = &is_interrupted;
-  request.is_recording_none = outputs.trace == NULL && outputs.plot == NULL && g_getenv ("POD_CHECK") == NULL;
+  request.is_recording_none = outputs.trace == NULL && outputs.plot == NULL && outputs.report == NULL && g_getenv ("POD_CHECK") == NULL;
   run = pod_scenario_run (scenario, &request, &error);
+  if (run != NULL && !run->exec->is_partial && (outputs.what_if || outputs.report != NULL))
+    pod_run_what_if (scenario, &request, run, outputs.what_if);
   handle_interrupt (SIG_DFL);
   if (run == NULL)
     return pod_cli_fail (error);

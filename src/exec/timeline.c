@@ -2,6 +2,18 @@
 
 #include "base/error.h"
 
+const char *
+pod_category_name (PodCategory category)
+{
+  static const char *const names[POD_N_CATEGORIES] = {
+    [POD_CATEGORY_FORWARD] = "forward",     [POD_CATEGORY_BACKWARD] = "backward",
+    [POD_CATEGORY_RECOMPUTE] = "recompute", [POD_CATEGORY_OPTIMIZER] = "optimizer",
+    [POD_CATEGORY_COMM] = "comm",           [POD_CATEGORY_P2P] = "p2p",
+  };
+
+  return names[category];
+}
+
 static void
 clear_rank (gpointer data)
 {

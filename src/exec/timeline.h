@@ -19,6 +19,9 @@ typedef enum
   POD_N_CATEGORIES
 } PodCategory;
 
+/* "forward", …: in traces and reports. */
+const char *pod_category_name (PodCategory category);
+
 /* One operation of the program; many spans refer to it. */
 typedef struct
 {

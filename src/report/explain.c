@@ -1,5 +1,6 @@
 #include "report/report-private.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -118,13 +119,12 @@ kernel_words (const PodKernel *kernel, const PodKernelTime *time)
   return g_string_free (words, FALSE);
 }
 
-static void
-append_kernels (GString *out, const PodExecResult *exec)
+PodTable *
+pod_report_kernels (const PodExecResult *exec, unsigned n_most, GPtrArray *words)
 {
   const double time_s = (double) exec->time_ps / 1e12;
   g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (Rank));
-  g_autoptr (GPtrArray) words = g_ptr_array_new_with_free_func (g_free);
-  g_autoptr (PodTable) table = pod_table_new ((const char *const[]){
+  PodTable *table = pod_table_new ((const char *const[]){
       "kernel", ">total", ">share", ">calls", ">each", "bound", "shape", NULL });
 
   for (guint i = 0; i < exec->kernels->len; i++)
@@ -136,7 +136,7 @@ append_kernels (GString *out, const PodExecResult *exec)
         g_array_append_val (order, rank);
     }
   g_array_sort (order, compare_ranks);
-  for (guint i = 0; i < order->len; i++)
+  for (guint i = 0; i < MIN (order->len, n_most); i++)
     {
       const Rank *rank = &g_array_index (order, Rank, i);
       const PodKernelUse *use = &g_array_index (exec->kernels, PodKernelUse, rank->index);
@@ -151,18 +151,16 @@ append_kernels (GString *out, const PodExecResult *exec)
                                     use->detail != NULL ? use->detail : "" });
       g_ptr_array_add (words, kernel_words (&use->kernel, &use->time));
     }
-  g_string_append (out, "\nkernels: a step of the rank that runs each most, share of the step\n");
-  append_with_words (out, table, words);
+  return table;
 }
 
 /* -- collectives ------------------------------------------------------------------------------- */
 
-static void
-append_collectives (GString *out, const PodExecResult *exec)
+PodTable *
+pod_report_collectives (const PodExecResult *exec, unsigned n_most, GPtrArray *words)
 {
   g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (Rank));
-  g_autoptr (GPtrArray) words = g_ptr_array_new_with_free_func (g_free);
-  g_autoptr (PodTable) table
+  PodTable *table
       = pod_table_new ((const char *const[]){ "group", "axis", "kind", "algorithm", ">ranks",
                                               ">bytes", ">calls", ">alone", ">total", NULL });
 
@@ -174,7 +172,7 @@ append_collectives (GString *out, const PodExecResult *exec)
       g_array_append_val (order, rank);
     }
   g_array_sort (order, compare_ranks);
-  for (guint i = 0; i < order->len; i++)
+  for (guint i = 0; i < MIN (order->len, n_most); i++)
     {
       const Rank *rank = &g_array_index (order, Rank, i);
       const PodCollectiveUse *use
@@ -191,11 +189,19 @@ append_collectives (GString *out, const PodExecResult *exec)
                                                 ranks, bytes, calls, alone, total });
       g_ptr_array_add (words, g_strdup (use->explain != NULL ? use->explain : ""));
     }
-  if (order->len == 0)
-    return;
-  g_string_append (
-      out, "\ncollectives: alone on an empty network, total = calls x alone, hidden or not\n");
-  append_with_words (out, table, words);
+  return table;
+}
+
+/* @table is taken. One without rows is left out. */
+static void
+append_table (GString *out, const char *heading, PodTable *table, const GPtrArray *words)
+{
+  if (pod_table_n_rows (table) > 0)
+    {
+      g_string_append_printf (out, "\n%s\n", heading);
+      append_with_words (out, table, words);
+    }
+  pod_table_free (table);
 }
 
 char *
@@ -203,9 +209,13 @@ pod_report_explain (const PodExecResult *exec)
 {
   g_return_val_if_fail (exec != NULL, NULL);
 
+  g_autoptr (GPtrArray) words = g_ptr_array_new_with_free_func (g_free);
   GString *out = g_string_new (NULL);
 
-  append_kernels (out, exec);
-  append_collectives (out, exec);
+  append_table (out, "kernels: a step of the rank that runs each most, share of the step",
+                pod_report_kernels (exec, UINT_MAX, words), words);
+  g_ptr_array_set_size (words, 0);
+  append_table (out, "collectives: alone on an empty network, total = calls x alone, hidden or not",
+                pod_report_collectives (exec, UINT_MAX, words), words);
   return g_string_free (out, FALSE);
 }

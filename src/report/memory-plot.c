@@ -68,8 +68,8 @@ take_sample (Thinner *thinner, const PodCounterSample *sample)
   thinner->last = sample;
 }
 
-static bool
-find_series (const PodTimeline *timeline, uint32_t *out)
+bool
+pod_report_memory_series (const PodTimeline *timeline, uint32_t *out)
 {
   for (guint i = 0; i < timeline->series_names->len; i++)
     if (g_str_has_prefix (g_ptr_array_index (timeline->series_names, i), "memory"))
@@ -192,7 +192,7 @@ pod_report_memory_plot (JsonObject *result, const PodTimeline *timeline, const c
   g_autofree char *title = pod_report_title (result);
   uint32_t series = 0;
   const unsigned n_curves
-      = find_series (timeline, &series) ? MIN (timeline->ranks->len, MAX_CURVES) : 0;
+      = pod_report_memory_series (timeline, &series) ? MIN (timeline->ranks->len, MAX_CURVES) : 0;
 
   for (guint r = 0; r < n_curves; r++)
     append_curve (data, timeline, series, r);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/table.h"
 #include "report/report.h"
 
 /* Reading results by dotted path, and numbers as text whatever the locale. */
@@ -37,6 +38,11 @@ PodReportUnit pod_report_bytes_unit (double bytes);
 /* "12.345 ms" */
 char *pod_report_in_unit (double value, PodReportUnit unit, unsigned n_decimals);
 
+/* Kernels, and collectives, by total time, the first @n_most of them; what decided each is appended
+ * to @words. Returns: (transfer full) */
+PodTable *pod_report_kernels (const PodExecResult *exec, unsigned n_most, GPtrArray *words);
+PodTable *pod_report_collectives (const PodExecResult *exec, unsigned n_most, GPtrArray *words);
+
 /* Data and script of a picture. Each writes into @folder and runs nothing. */
 bool pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **error);
 bool pod_report_memory_plot (JsonObject *result, const PodTimeline *timeline, const char *folder,
@@ -46,6 +52,8 @@ bool pod_report_schedule_plot (JsonObject *result, const PodTimeline *timeline, 
 bool pod_report_collective_plot (JsonObject *result, const char *folder, GError **error);
 bool pod_report_timeline_svg (const PodTimeline *timeline, const char *title, const char *folder,
                               GError **error);
+/* The counter of memory in use; false: the timeline has none. */
+bool pod_report_memory_series (const PodTimeline *timeline, uint32_t *out);
 /* "L31 ffn in" without its layer: what a kernel or slice is called where the layer is known or one
  * of many. (transfer none) */
 const char *pod_report_without_layer (const char *name);

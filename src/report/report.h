@@ -26,6 +26,11 @@ int64_t pod_report_time_ps (JsonObject *result);
 char *pod_report_step (JsonObject *result);
 /* Kernels and collectives by time, each with what decided it. Returns: (transfer full) */
 char *pod_report_explain (const PodExecResult *exec);
+/* A page of all this (html-page.h) with the timeline, the critical path, memory over time and, where
+ * the result has them, the steps with one change (what_if). It keeps under some 8 MB and says what it
+ * leaves out. The timeline of @exec should hold its slowest rank. Errors: IO. O(spans + samples). */
+bool pod_report_html_step (JsonObject *result, const PodExecResult *exec, const char *file,
+                           GError **error);
 /* JSON lines: the program, its classes with their steps, its blocks, and a line for each op (shape,
  * bytes, group, dependencies, buffers); docs/format/program.md. Errors: IO. O(ops + steps). */
 bool pod_report_program (const PodProgram *program, const char *file, GError **error);

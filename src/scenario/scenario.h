@@ -172,6 +172,10 @@ PodRun *pod_scenario_run (const PodScenario *scenario, const PodRunRequest *requ
 void pod_run_free (PodRun *run);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodRun, pod_run_free)
 
+/* Fills the result's what_if[]: the step run again with one thing of the machine better (10 % more of a rate, no latency), all else as
+ * in @scenario, which @run came from. Where that would take long, only what_if_note, unless @is_forced. @request: of the run. */
+void pod_run_what_if (const PodScenario *scenario, const PodRunRequest *request, PodRun *run, bool is_forced);
+
 /* The scenario's topology and model alone, with their overrides: for podsim topology, model, roofline. */
 PodTopology *pod_scenario_topology (const PodScenario *scenario, GPtrArray *assumptions, GError **error);
 PodModel *pod_scenario_model (const PodScenario *scenario, GPtrArray *assumptions, GError **error);

@@ -11,12 +11,6 @@ enum
   MIN_TIDS_PER_RANK = 64, /* round, so that a person can tell the rank from the thread id */
 };
 
-static const char *const category_names[POD_N_CATEGORIES] = {
-  [POD_CATEGORY_FORWARD] = "forward",     [POD_CATEGORY_BACKWARD] = "backward",
-  [POD_CATEGORY_RECOMPUTE] = "recompute", [POD_CATEGORY_OPTIMIZER] = "optimizer",
-  [POD_CATEGORY_COMM] = "comm",           [POD_CATEGORY_P2P] = "p2p",
-};
-
 static void
 append_uint (GString *text, uint64_t value)
 {
@@ -86,7 +80,7 @@ op_text (const PodTimelineOp *op, bool is_wait)
   g_autofree char *name = is_wait ? g_strconcat ("wait ", op->name, NULL) : g_strdup (op->name);
 
   g_string_append_printf (
-      text, "\"cat\":\"%s\",\"name\":", is_wait ? "wait" : category_names[op->category]);
+      text, "\"cat\":\"%s\",\"name\":", is_wait ? "wait" : pod_category_name (op->category));
   pod_json_append_string (text, name);
   g_string_append (text, is_wait ? ",\"cname\":\"grey\",\"args\":{" : ",\"args\":{");
   if (op->layer >= 0)
