@@ -32,8 +32,7 @@ static void
 add_title (PodTable *table, const char *title)
 {
   const bool is_right = *title == '>';
-  const Column column
-      = { .title = g_utf8_make_valid (title + is_right, -1), .is_right = is_right };
+  const Column column = { .title = g_utf8_make_valid (title + is_right, -1), .is_right = is_right };
 
   g_array_append_val (table->columns, column);
 }

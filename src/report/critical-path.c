@@ -19,7 +19,8 @@ senders_of (const PodTimeline *timeline)
   return senders;
 }
 
-/* The last span to end of @rank_index; of two, the one that started later. POD_NO_SPAN: it has none. */
+/* The last span to end of @rank_index; of two, the one that started later. POD_NO_SPAN: it has
+ * none. */
 static uint32_t
 last_span (const PodTimeline *timeline, guint rank_index)
 {

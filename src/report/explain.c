@@ -124,8 +124,8 @@ pod_report_kernels (const PodExecResult *exec, unsigned n_most, GPtrArray *words
 {
   const double time_s = (double) exec->time_ps / 1e12;
   g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (Rank));
-  PodTable *table = pod_table_new ((const char *const[]){
-      "kernel", ">total", ">share", ">calls", ">each", "bound", "shape", NULL });
+  PodTable *table = pod_table_new ((const char *const[]){ "kernel", ">total", ">share", ">calls",
+                                                          ">each", "bound", "shape", NULL });
 
   for (guint i = 0; i < exec->kernels->len; i++)
     {

@@ -191,10 +191,11 @@ pod_report_html_chart (PodReportHtml *page, const PodHtmlChart *chart)
 
   pod_html_append_element (out, "<figure class=\"chart\"><figcaption>", chart->caption,
                            "</figcaption>\n");
-  pod_html_append_element (out, "<p class=\"axis\">", chart->y_name, "</p>\n<div class=\"plot\">\n");
+  pod_html_append_element (out, "<p class=\"axis\">", chart->y_name,
+                           "</p>\n<div class=\"plot\">\n");
   append_ticks (out, "y-ticks", "bottom", scale.y_max);
-  g_string_append_printf (out, "<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\"",
-                          WIDTH, HEIGHT);
+  g_string_append_printf (
+      out, "<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\"", WIDTH, HEIGHT);
   pod_html_append_element (out, " aria-label=\"", chart->caption, "\">\n");
   append_grid (out, scale.y_max);
   for (unsigned l = 0; l < chart->n_lines; l++)

@@ -132,6 +132,28 @@ pod_report_html_facts (PodReportHtml *page, const PodTable *table)
   g_string_append (page->body, "</dl>\n");
 }
 
+enum
+{
+  LONG_CELL = 48, /* bytes: a sentence, which is given room to be read in few lines */
+};
+
+static const char *
+class_of (const PodTable *table, int row, unsigned i)
+{
+  if (pod_table_is_right (table, i))
+    return " class=\"right\"";
+  return row >= 0 && strlen (pod_table_cell (table, row, i)) > LONG_CELL ? " class=\"words\"" : "";
+}
+
+static bool
+has_titles (const PodTable *table)
+{
+  for (unsigned i = 0; i < pod_table_n_columns (table); i++)
+    if (*pod_table_cell (table, -1, i) != '\0')
+      return true;
+  return false;
+}
+
 static void
 append_row (GString *out, const PodTable *table, int row)
 {
@@ -140,13 +162,15 @@ append_row (GString *out, const PodTable *table, int row)
     {
       const char *cell = pod_table_cell (table, row, i);
       /* A row's first cell names it; a column without a title has no heading */
-      const char *tag = (row < 0 && *cell != '\0') || (row >= 0 && i == 0) ? "th" : "td";
+      const bool is_heading = row < 0 ? *cell != '\0' : i == 0;
 
-      g_string_append_printf (out, "<%s%s%s>", tag,
-                              *tag == 't' && tag[1] == 'h' ? (row < 0 ? " scope=\"col\"" : " scope=\"row\"") : "",
-                              pod_table_is_right (table, i) ? " class=\"right\"" : "");
+      g_string_append_printf (out, "<%s%s>",
+                              !is_heading ? "td"
+                              : row < 0   ? "th scope=\"col\""
+                                          : "th scope=\"row\"",
+                              class_of (table, row, i));
       pod_html_append_text (out, cell);
-      g_string_append_printf (out, "</%s>", tag);
+      g_string_append (out, is_heading ? "</th>" : "</td>");
     }
   g_string_append (out, "</tr>\n");
 }
@@ -159,11 +183,16 @@ pod_report_html_table (PodReportHtml *page, const char *caption, const PodTable 
   GString *out = page->body;
 
   /* Focus, so that keys scroll what does not fit */
-  pod_html_append_element (out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
-                           caption, "\">\n");
-  pod_html_append_element (out, "<table><caption>", caption, "</caption>\n<thead>");
-  append_row (out, table, -1);
-  g_string_append (out, "</thead>\n<tbody>\n");
+  pod_html_append_element (
+      out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", caption, "\">\n");
+  pod_html_append_element (out, "<table><caption>", caption, "</caption>\n");
+  if (has_titles (table))
+    {
+      g_string_append (out, "<thead>");
+      append_row (out, table, -1);
+      g_string_append (out, "</thead>\n");
+    }
+  g_string_append (out, "<tbody>\n");
   for (int row = 0; row < (int) pod_table_n_rows (table); row++)
     append_row (out, table, row);
   g_string_append (out, "</tbody></table></div>\n");
@@ -175,8 +204,9 @@ pod_report_html_svg (PodReportHtml *page, const char *caption, const char *svg)
   g_return_if_fail (page != NULL && caption != NULL && svg != NULL);
 
   pod_html_append_element (page->body, "<figure><figcaption>", caption, "</figcaption>\n");
-  pod_html_append_element (
-      page->body, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", caption, "\">\n");
+  pod_html_append_element (page->body,
+                           "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
+                           caption, "\">\n");
   g_string_append_printf (page->body, "%s</div></figure>\n", svg);
 }
 

@@ -7,9 +7,9 @@
 #include "base/table.h"
 
 /* One self-contained HTML page: text, tables, bars, curves and data, with its style and script
- * inside, so that it opens from a file and asks no network. Neutral: it knows no step and no search;
- * who has results makes tables of them. Text is escaped here; numbers come as text, with their
- * units. */
+ * inside, so that it opens from a file and asks no network. Neutral: it knows no step and no
+ * search; who has results makes tables of them. Text is escaped here; numbers come as text, with
+ * their units. */
 typedef struct PodReportHtml PodReportHtml;
 
 /* @subtitle: (nullable) under the title. Returns: (transfer full) */
@@ -25,7 +25,8 @@ void pod_report_html_paragraph (PodReportHtml *page, const char *text);
 void pod_report_html_items (PodReportHtml *page, const char *const *items, unsigned n_items);
 /* Key facts, big: column 0 names, 1 the value, 2 (when there is one) a note under it. */
 void pod_report_html_facts (PodReportHtml *page, const PodTable *table);
-/* @caption names it, for readers who do not see it as well. Wide tables scroll inside themselves. */
+/* @caption names it, for readers who do not see it as well. Wide tables scroll inside themselves.
+ */
 void pod_report_html_table (PodReportHtml *page, const char *caption, const PodTable *table);
 
 /* Bars of parts laid end to end, one below the other, all in one unit. */
@@ -84,8 +85,8 @@ void pod_report_html_data (PodReportHtml *page, const char *id, const char *json
 /* Errors: IO. */
 bool pod_report_html_save (PodReportHtml *page, const char *file, GError **error);
 
-/* Colours that people with any colour vision tell apart (Okabe and Ito 2008), used alike in pages and
- * plots: "#0072b2". @index: any; they repeat after 8. */
+/* Colours that people with any colour vision tell apart (Okabe and Ito 2008), used alike in pages
+ * and plots: "#0072b2". @index: any; they repeat after 8. */
 const char *pod_report_colour (unsigned index);
 /* Of a term of a step: "forward and backward", "recompute", "optimizer", an axis' name, "bubble",
  * "idle"; grey for others. */

@@ -20,10 +20,18 @@ static const struct
   const char *term;
   const char *colour;
 } terms[] = {
-  { "forward and backward", "#0072b2" }, { "recompute", "#56b4e9" }, { "optimizer", "#004c78" },
-  { "dp", "#e69f00" },                   { "fsdp", "#d55e00" },      { "tp", "#cc79a7" },
-  { "cp", "#f0e442" },                   { "pp", "#009e73" },        { "ep", "#8a5a00" },
-  { "host", "#7a6a9a" },                 { "bubble", "#b8b8b8" },    { "idle", "#8c8c8c" },
+  { "forward and backward", "#0072b2" },
+  { "recompute", "#56b4e9" },
+  { "optimizer", "#004c78" },
+  { "dp", "#e69f00" },
+  { "fsdp", "#d55e00" },
+  { "tp", "#cc79a7" },
+  { "cp", "#f0e442" },
+  { "pp", "#009e73" },
+  { "ep", "#8a5a00" },
+  { "host", "#7a6a9a" },
+  { "bubble", "#b8b8b8" },
+  { "idle", "#8c8c8c" },
 };
 
 const char *

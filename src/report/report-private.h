@@ -43,6 +43,10 @@ char *pod_report_in_unit (double value, PodReportUnit unit, unsigned n_decimals)
 PodTable *pod_report_kernels (const PodExecResult *exec, unsigned n_most, GPtrArray *words);
 PodTable *pod_report_collectives (const PodExecResult *exec, unsigned n_most, GPtrArray *words);
 
+/* The steps with one change, the largest gain first. @has_set: with a column of what was set.
+ * Returns: (transfer full) */
+PodTable *pod_report_what_if (JsonArray *changes, bool has_set);
+
 /* Data and script of a picture. Each writes into @folder and runs nothing. */
 bool pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **error);
 bool pod_report_memory_plot (JsonObject *result, const PodTimeline *timeline, const char *folder,

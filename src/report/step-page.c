@@ -9,9 +9,9 @@
 
 enum
 {
-  MAX_ROWS = 40,         /* of tables that may be long */
+  MAX_ROWS = 40, /* of tables that may be long */
   MAX_PATH_ROWS = 20,
-  MAX_CURVES = 8,        /* of memory */
+  MAX_CURVES = 8, /* of memory */
   MAX_CURVE_POINTS = 1500,
 };
 
@@ -44,7 +44,8 @@ add_speed (PodTable *facts, JsonObject *result)
   g_autofree char *bound = pod_format_seconds (bound_s);
   g_autofree char *share = pod_report_percent (time_s > 0 ? bound_s / time_s : 0);
   g_autofree char *hfu = pod_report_percent (pod_report_number (result, "step.hfu"));
-  g_autofree char *each = pod_report_grouped (pod_report_number (result, "step.tokens_per_s_per_chip"));
+  g_autofree char *each
+      = pod_report_grouped (pod_report_number (result, "step.tokens_per_s_per_chip"));
 
   add_fact (facts, "step time", pod_format_seconds (time_s),
             g_strdup_printf ("lower bound %s, %s of it", bound, share));
@@ -78,7 +79,8 @@ add_training (PodTable *facts, JsonObject *result)
 {
   const double cost_usd = pod_report_number (result, "train.cost_usd");
   g_autofree char *tokens = pod_format_count (pod_report_number (result, "train.tokens"));
-  g_autofree char *percent = pod_format_double (100 * pod_report_number (result, "train.availability"));
+  g_autofree char *percent
+      = pod_format_double (100 * pod_report_number (result, "train.availability"));
   g_autofree char *days = pod_report_fixed (pod_report_number (result, "train.days"), 1);
   g_autofree char *cost = pod_report_grouped (cost_usd);
 
@@ -102,10 +104,11 @@ add_job (PodTable *table, JsonObject *result)
   g_autofree char *micro = pod_report_grouped (pod_report_number (result, "batch.micro_batch"));
   g_autofree char *model
       = g_strdup_printf ("%s, %s parameters", string_or (result, "model.name", "?"), params);
-  g_autofree char *machine = g_strdup_printf ("%s: %s chips, %s devices",
-                                              string_or (result, "topology.name", "?"), chips, devices);
-  g_autofree char *sequences = g_strdup_printf (
-      "%s sequences of %s tokens; %s microbatches of %s per data rank", batch, seq_len, n_micro, micro);
+  g_autofree char *machine = g_strdup_printf (
+      "%s: %s chips, %s devices", string_or (result, "topology.name", "?"), chips, devices);
+  g_autofree char *sequences
+      = g_strdup_printf ("%s sequences of %s tokens; %s microbatches of %s per data rank", batch,
+                         seq_len, n_micro, micro);
 
   pod_table_add_row (table, ROW ("model", model));
   pod_table_add_row (table, ROW ("machine", machine));
@@ -119,8 +122,8 @@ add_job (PodTable *table, JsonObject *result)
 static void
 add_options (PodTable *table, JsonObject *result)
 {
-  static const char *const names[] = { "schedule", "recompute", "optimizer", "dtype", "grad_dtype",
-                                       "reduce_dtype", "network" };
+  static const char *const names[]
+      = { "schedule", "recompute", "optimizer", "dtype", "grad_dtype", "reduce_dtype", "network" };
 
   for (unsigned i = 0; i < G_N_ELEMENTS (names); i++)
     {
@@ -203,7 +206,8 @@ add_terms (Terms *terms, JsonObject *result)
       const PodReportTerm *term = &g_array_index (list, PodReportTerm, i);
       const double seconds = (double) term->time_ps / 1e12;
       g_autofree char *total = pod_report_in_unit ((double) term->total_ps / 1e12, terms->unit, 2);
-      g_autofree char *note = term->axis != NULL ? g_strdup_printf ("of %s in all", total) : g_strdup ("");
+      g_autofree char *note
+          = term->axis != NULL ? g_strdup_printf ("of %s in all", total) : g_strdup ("");
 
       if (i > 0)
         {
@@ -227,8 +231,12 @@ append_breakdown (PodReportHtml *page, JsonObject *result)
   g_autoptr (GArray) series = g_array_new (FALSE, FALSE, sizeof (PodHtmlSeries));
   g_autoptr (GArray) seconds = g_array_new (FALSE, FALSE, sizeof (double));
   g_autoptr (PodTable) table = pod_table_new (ROW ("term", ">time", ">share", ""));
-  Terms terms = { .names = names, .series = series, .seconds = seconds, .table = table,
-                  .unit = pod_report_time_unit (step_s), .step_s = step_s };
+  Terms terms = { .names = names,
+                  .series = series,
+                  .seconds = seconds,
+                  .table = table,
+                  .unit = pod_report_time_unit (step_s),
+                  .step_s = step_s };
   g_autofree char *time = pod_format_seconds (step_s);
   g_autofree char *caption = NULL;
   PodHtmlBar bar = { .label = "one step", .value = time };
@@ -238,7 +246,8 @@ append_breakdown (PodReportHtml *page, JsonObject *result)
   pod_report_html_section (page, "breakdown", "Where the time goes",
                            "Every instant of the slowest rank is given to one term; they add up to "
                            "the step. Communication counts where no kernel runs beside it.");
-  caption = g_strdup_printf ("Rank %.0f, the slowest", pod_report_number (result, "step.critical_rank"));
+  caption = g_strdup_printf ("Rank %.0f, the slowest",
+                             pod_report_number (result, "step.critical_rank"));
   bars.caption = caption;
   bars.series = (const PodHtmlSeries *) series->data;
   bars.n_series = series->len;
@@ -249,48 +258,21 @@ append_breakdown (PodReportHtml *page, JsonObject *result)
 
 /* -- what gains most --------------------------------------------------------------------------- */
 
-static gint
-compare_gains (gconstpointer a, gconstpointer b)
-{
-  const double x = pod_report_number (*(JsonObject *const *) a, "gain_ratio");
-  const double y = pod_report_number (*(JsonObject *const *) b, "gain_ratio");
-
-  return x > y ? -1 : x < y;
-}
-
-static void
-add_change (PodTable *table, JsonObject *change)
-{
-  const double gain = pod_report_number (change, "gain_ratio");
-  g_autofree char *time = pod_format_seconds (pod_report_number (change, "time_s"));
-  g_autofree char *share = pod_report_percent (gain);
-  JsonArray *set = pod_report_array (change, "set");
-  g_autoptr (GString) words = g_string_new (NULL);
-
-  for (guint i = 0; set != NULL && i < json_array_get_length (set); i++)
-    g_string_append_printf (words, "%s%s", i > 0 ? ", " : "", json_array_get_string_element (set, i));
-  pod_table_add_row (table, ROW (string_or (change, "change", "?"), time, share, words->str));
-}
-
 static void
 append_what_if (PodReportHtml *page, JsonObject *result)
 {
   JsonArray *changes = pod_report_array (result, "what_if");
   const char *note = pod_report_string (result, "what_if_note");
-  g_autoptr (GPtrArray) order = g_ptr_array_new ();
-  g_autoptr (PodTable) table = pod_table_new (ROW ("change", ">step time", ">shorter by", "--set"));
+  g_autoptr (PodTable) table = NULL;
 
   if (changes == NULL)
     return;
-  pod_report_html_section (page, "what-if", "What gains most",
-                           "The step simulated again with one thing of the machine better and all else "
-                           "as it was, the largest gain first.");
-  for (guint i = 0; i < json_array_get_length (changes); i++)
-    g_ptr_array_add (order, json_array_get_object_element (changes, i));
-  g_ptr_array_sort (order, compare_gains);
-  for (guint i = 0; i < order->len; i++)
-    add_change (table, g_ptr_array_index (order, i));
-  if (order->len > 0)
+  pod_report_html_section (
+      page, "what-if", "What gains most",
+      "The step simulated again with one thing of the machine better and all else "
+      "as it was, the largest gain first.");
+  table = pod_report_what_if (changes, true);
+  if (pod_table_n_rows (table) > 0)
     pod_report_html_table (page, "Steps with one change", table);
   if (note != NULL)
     pod_report_html_paragraph (page, note);
@@ -301,7 +283,8 @@ append_what_if (PodReportHtml *page, JsonObject *result)
 /* What the script of the page fills (page.js). */
 static const char viewer[]
     = "<noscript><p>The timeline is drawn by a script; the browser runs none.</p></noscript>\n"
-      "<div id=\"timeline-controls\" class=\"controls\" role=\"group\" aria-label=\"timeline\" hidden>\n"
+      "<div id=\"timeline-controls\" class=\"controls\" role=\"group\" aria-label=\"timeline\" "
+      "hidden>\n"
       "<button type=\"button\" data-action=\"zoom-in\">zoom in</button>\n"
       "<button type=\"button\" data-action=\"zoom-out\">zoom out</button>\n"
       "<button type=\"button\" data-action=\"left\" aria-label=\"earlier\">&#8592;</button>\n"
@@ -314,7 +297,8 @@ static const char viewer[]
       "<label>find <input type=\"search\" id=\"timeline-find\" autocomplete=\"off\"></label>\n"
       "<button type=\"button\" data-action=\"find\">next match</button>\n"
       "</div>\n"
-      "<div id=\"timeline-view\" tabindex=\"0\" role=\"application\" aria-label=\"timeline of the step\" "
+      "<div id=\"timeline-view\" tabindex=\"0\" role=\"application\" aria-label=\"timeline of the "
+      "step\" "
       "aria-describedby=\"timeline-keys\">\n"
       "<canvas id=\"timeline-axis\"></canvas>\n"
       "<div id=\"timeline-lanes\"><canvas id=\"timeline-canvas\"></canvas></div>\n"
@@ -322,8 +306,10 @@ static const char viewer[]
       "<p id=\"timeline-hover\"></p>\n"
       "<div id=\"slice\" role=\"status\"><p>A click on a slice, or the key n, shows its arguments "
       "here.</p></div>\n"
-      "<p class=\"note\" id=\"timeline-keys\">Drag to move, Ctrl and the wheel or two fingers to zoom. "
-      "Keys: arrows left and right move, + and - zoom, 0 shows the whole step, n and p select the next "
+      "<p class=\"note\" id=\"timeline-keys\">Drag to move, Ctrl and the wheel or two fingers to "
+      "zoom. "
+      "Keys: arrows left and right move, + and - zoom, 0 shows the whole step, n and p select the "
+      "next "
       "and the previous slice, arrows up and down change the lane, Enter zooms to the slice.</p>\n";
 
 static void
@@ -333,13 +319,18 @@ append_legend (GString *out)
   {
     const char *name;
     const char *colour; /* as in page.js */
-  } kinds[] = { { "forward", "#0072b2" },   { "backward", "#009e73" },   { "recompute", "#56b4e9" },
-                { "optimizer", "#f0e442" }, { "collective", "#d55e00" }, { "send or receive", "#e69f00" },
+  } kinds[] = { { "forward", "#0072b2" },
+                { "backward", "#009e73" },
+                { "recompute", "#56b4e9" },
+                { "optimizer", "#f0e442" },
+                { "collective", "#d55e00" },
+                { "send or receive", "#e69f00" },
                 { "waits for peers", "var(--wait)" } };
 
   g_string_append (out, "<ul class=\"legend\">\n");
   for (unsigned i = 0; i < G_N_ELEMENTS (kinds); i++)
-    g_string_append_printf (out, "<li><span class=\"swatch\" style=\"background:%s\"></span>%s</li>\n",
+    g_string_append_printf (out,
+                            "<li><span class=\"swatch\" style=\"background:%s\"></span>%s</li>\n",
                             kinds[i].colour, kinds[i].name);
   g_string_append (out, "<li>line under a slice: critical path</li></ul>\n");
 }
@@ -356,12 +347,15 @@ append_left_out (PodReportHtml *page, const PodTimeline *timeline, const PodTime
   g_string_append_printf (text, "%s slices of %u %s.", n_shown, shown->n_ranks_shown,
                           shown->n_ranks_shown == 1 ? "rank" : "ranks");
   if (shown->n_slices_shown < shown->n_slices)
-    g_string_append_printf (text, " Left out to keep the page small: all but these of the %s slices of %u ranks "
-                                  "that were recorded; --trace writes more of them.",
-                            n_all, shown->n_ranks);
+    g_string_append_printf (
+        text,
+        " Left out to keep the page small: all but these of the %s slices of %u ranks "
+        "that were recorded; --trace writes more of them.",
+        n_all, shown->n_ranks);
   if (timeline->n_left_out > 0)
-    g_string_append_printf (text, " Not recorded: %s slices of other ranks, most of them like these; "
-                                  "--trace-ranks records other ranks.",
+    g_string_append_printf (text,
+                            " Not recorded: %s slices of other ranks, most of them like these; "
+                            "--trace-ranks records other ranks.",
                             n_other);
   pod_report_html_paragraph (page, text->str);
 }
@@ -373,8 +367,9 @@ append_timeline (PodReportHtml *page, const PodTimeline *timeline, guint rank_in
   PodTimelineShown shown;
   g_autofree char *json = pod_report_timeline_json (timeline, rank_index, path, &shown);
 
-  pod_report_html_section (page, "timeline", "Timeline",
-                           "A lane for each stream of the recorded ranks: what ran when, and what waited.");
+  pod_report_html_section (
+      page, "timeline", "Timeline",
+      "A lane for each stream of the recorded ranks: what ran when, and what waited.");
   g_string_append (pod_html_body (page), viewer);
   append_legend (pod_html_body (page));
   append_left_out (page, timeline, &shown);
@@ -446,8 +441,8 @@ add_shares (GArray *shares, const PodTimeline *timeline, const GArray *path)
       const char *name = pod_report_without_layer (op->name);
 
       add_share (shares, index, name, "waited for", step->wait_ps);
-      add_share (shares, index, name, op->axis != NULL ? op->axis : pod_category_name (op->category),
-                 step->work_ps);
+      add_share (shares, index, name,
+                 op->axis != NULL ? op->axis : pod_category_name (op->category), step->work_ps);
       add_share (shares, index, "after the last operation", "idle", step->after_ps);
     }
 }
@@ -466,7 +461,8 @@ static void
 append_path (PodReportHtml *page, const PodTimeline *timeline, const GArray *path)
 {
   g_autoptr (GArray) shares = g_array_new (FALSE, FALSE, sizeof (Share));
-  g_autoptr (PodTable) table = pod_table_new (ROW ("operation", "kind", ">times", ">time on the path", ">share"));
+  g_autoptr (PodTable) table
+      = pod_table_new (ROW ("operation", "kind", ">times", ">time on the path", ">share"));
   const PodReportUnit unit = pod_report_time_unit ((double) timeline->end_ps / 1e12);
   Share rest = { .name = (char *) "all others", .kind = "" };
 
@@ -484,10 +480,11 @@ append_path (PodReportHtml *page, const PodTimeline *timeline, const GArray *pat
     }
   if (rest.n_times > 0)
     add_path_row (table, &rest, unit, timeline->end_ps);
-  pod_report_html_section (page, "critical-path", "Critical path",
-                           "From the end of the step back: what ended last, what released that, and so on to "
-                           "the start. What shortens an operation here can shorten the step; what is not here "
-                           "is hidden. The times add up to the step.");
+  pod_report_html_section (
+      page, "critical-path", "Critical path",
+      "From the end of the step back: what ended last, what released that, and so on to "
+      "the start. What shortens an operation here can shorten the step; what is not here "
+      "is hidden. The times add up to the step.");
   pod_report_html_table (page, "Operations of the path, layers together", table);
 }
 
@@ -544,21 +541,25 @@ memory_curves (const PodTimeline *timeline, uint32_t series, double x_size, doub
       const PodCounterSample *sample = &g_array_index (timeline->counters, PodCounterSample, i);
 
       if (sample->series == series && sample->rank_index < n_curves)
-        curve_add (&g_array_index (curves, Curve, sample->rank_index), (double) sample->at_ps / 1e12 / x_size,
-                   sample->value / y_size, MAX (end, 1e-30) / MAX_CURVE_POINTS);
+        curve_add (&g_array_index (curves, Curve, sample->rank_index),
+                   (double) sample->at_ps / 1e12 / x_size, sample->value / y_size,
+                   MAX (end, 1e-30) / MAX_CURVE_POINTS);
     }
   return curves;
 }
 
-/* Its last point holds to the end of the step. */
+/* It begins with what is held before the first operation, and its last point holds to the end of
+ * the step. */
 static void
-add_curve (GArray *lines, GPtrArray *names, Curve *curve, const char *rank, double end, const char *unit)
+add_curve (GArray *lines, GPtrArray *names, Curve *curve, const char *rank, double end,
+           const char *unit)
 {
   g_autofree char *peak = pod_report_fixed (curve->peak, 2);
   PodHtmlLine line = { .is_stepped = true };
 
   if (curve->x->len == 0)
     return;
+  g_array_index (curve->x, double, 0) = 0;
   g_array_append_val (curve->x, end);
   g_array_append_val (curve->y, g_array_index (curve->y, double, curve->y->len - 1));
   g_ptr_array_add (names, g_strdup_printf ("%s, peak %s %s", rank, peak, unit));
@@ -578,7 +579,8 @@ add_limit (GArray *lines, const char *name, const double *x, const double *y)
 }
 
 static void
-append_curves (PodReportHtml *page, JsonObject *result, const PodTimeline *timeline, uint32_t series)
+append_curves (PodReportHtml *page, JsonObject *result, const PodTimeline *timeline,
+               uint32_t series)
 {
   const double end_s = (double) timeline->end_ps / 1e12;
   const double usable = pod_report_number (result, "memory.capacity_bytes")
@@ -616,8 +618,9 @@ append_buffers (PodReportHtml *page, JsonObject *result)
   const PodReportUnit unit = pod_report_bytes_unit (peak);
   g_autoptr (PodTable) table = pod_table_new (ROW ("buffers", "kind", ">size", ">share"));
   g_autofree char *at = pod_format_seconds (pod_report_number (result, "memory.peak_at_s"));
-  g_autofree char *caption = g_strdup_printf ("What is held at the peak: rank %.0f, the fullest, %s into the step",
-                                              pod_report_number (result, "memory.worst_rank"), at);
+  g_autofree char *caption
+      = g_strdup_printf ("What is held at the peak: rank %.0f, the fullest, %s into the step",
+                         pod_report_number (result, "memory.worst_rank"), at);
 
   for (guint i = 0; buffers != NULL && i < json_array_get_length (buffers); i++)
     {
@@ -626,7 +629,8 @@ append_buffers (PodReportHtml *page, JsonObject *result)
       g_autofree char *size = pod_report_in_unit (bytes, unit, 2);
       g_autofree char *share = pod_report_percent (peak > 0 ? bytes / peak : 0);
 
-      pod_table_add_row (table, ROW (string_or (buffer, "buffers", "?"), string_or (buffer, "use", ""), size, share));
+      pod_table_add_row (table, ROW (string_or (buffer, "buffers", "?"),
+                                     string_or (buffer, "use", ""), size, share));
     }
   pod_report_html_table (page, caption, table);
 }
@@ -646,9 +650,11 @@ append_memory (PodReportHtml *page, JsonObject *result, const PodTimeline *timel
 
 /* @table is taken. */
 static void
-append_uses (PodReportHtml *page, const char *caption, PodTable *table, const GPtrArray *words, guint n_all)
+append_uses (PodReportHtml *page, const char *caption, PodTable *table, const GPtrArray *words,
+             guint n_all)
 {
-  g_autofree char *text = g_strdup_printf ("The %d that take most, of %u; podsim run --explain prints all.", MAX_ROWS, n_all);
+  g_autofree char *text = g_strdup_printf (
+      "The %d that take most, of %u; podsim run --explain prints all.", MAX_ROWS, n_all);
 
   pod_table_add_column (table, "what decided it", words);
   if (pod_table_n_rows (table) > 0)
@@ -665,16 +671,20 @@ append_costs (PodReportHtml *page, const PodExecResult *exec)
 {
   g_autoptr (GPtrArray) words = g_ptr_array_new_with_free_func (g_free);
 
-  pod_report_html_section (page, "collectives", "Collectives",
-                           "Each alone on an empty network; total is calls times alone, hidden or not.");
-  append_uses (page, "Collectives by total time", pod_report_collectives (exec, MAX_ROWS, words), words, exec->collectives->len);
+  pod_report_html_section (
+      page, "collectives", "Collectives",
+      "Each alone on an empty network; total is calls times alone, hidden or not.");
+  append_uses (page, "Collectives by total time", pod_report_collectives (exec, MAX_ROWS, words),
+               words, exec->collectives->len);
   g_ptr_array_set_size (words, 0);
   pod_report_html_section (page, "kernels", "Kernels", "A step of the rank that runs each most.");
-  append_uses (page, "Kernels by total time", pod_report_kernels (exec, MAX_ROWS, words), words, exec->kernels->len);
+  append_uses (page, "Kernels by total time", pod_report_kernels (exec, MAX_ROWS, words), words,
+               exec->kernels->len);
 }
 
 bool
-pod_report_html_step (JsonObject *result, const PodExecResult *exec, const char *file, GError **error)
+pod_report_html_step (JsonObject *result, const PodExecResult *exec, const char *file,
+                      GError **error)
 {
   g_return_val_if_fail (result != NULL && exec != NULL && file != NULL, false);
   g_return_val_if_fail (error == NULL || *error == NULL, false);
@@ -692,7 +702,8 @@ pod_report_html_step (JsonObject *result, const PodExecResult *exec, const char 
   append_path (page, timeline, path);
   append_memory (page, result, timeline);
   append_costs (page, exec);
-  pod_report_html_section (page, "assumptions", "Assumptions", "What was not said and therefore assumed.");
+  pod_report_html_section (page, "assumptions", "Assumptions",
+                           "What was not said and therefore assumed.");
   append_strings (page, result, "assumptions");
   return pod_report_html_save (page, file, error);
 }

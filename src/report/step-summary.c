@@ -295,6 +295,21 @@ append_training (GString *out, JsonObject *result)
     append_field (out, "energy", "%s kWh, chips alone at full power", energy);
 }
 
+/* The steps with one thing better, where they were run. */
+static void
+append_what_if (GString *out, JsonObject *result)
+{
+  JsonArray *changes = pod_report_array (result, "what_if");
+  const char *note = pod_report_string (result, "what_if_note");
+  g_autoptr (PodTable) table = changes != NULL ? pod_report_what_if (changes, false) : NULL;
+  g_autofree char *text = table != NULL ? pod_table_to_text (table) : NULL;
+
+  if (table != NULL && pod_table_n_rows (table) > 0)
+    g_string_append_printf (out, "\n%s", text);
+  if (note != NULL)
+    g_string_append_printf (out, "\nwhat gains most: %s\n", note);
+}
+
 static void
 append_list (GString *out, JsonObject *result, const char *name)
 {
@@ -321,6 +336,7 @@ pod_report_step (JsonObject *result)
   append_breakdown (out, result);
   append_memory (out, result);
   append_training (out, result);
+  append_what_if (out, result);
   append_list (out, result, "assumptions");
   append_list (out, result, "warnings");
   return g_string_free (out, FALSE);

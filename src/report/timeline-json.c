@@ -21,13 +21,13 @@ typedef struct
 typedef struct
 {
   const PodTimeline *timeline;
-  bool *is_shown;      /* by rank */
-  int64_t unit_ps;     /* of the page's times */
-  uint64_t n_left;     /* slices that still fit */
-  Lane *lanes;         /* by lane of the timeline */
-  uint32_t *slice_at;  /* by span: place in its lane; POD_NO_SPAN: not shown */
-  uint32_t *op_at;     /* by op: place among those that are used; POD_NO_SPAN: not yet */
-  GArray *ops;         /* (element-type uint32_t) used */
+  bool *is_shown;     /* by rank */
+  int64_t unit_ps;    /* of the page's times */
+  uint64_t n_left;    /* slices that still fit */
+  Lane *lanes;        /* by lane of the timeline */
+  uint32_t *slice_at; /* by span: place in its lane; POD_NO_SPAN: not shown */
+  uint32_t *op_at;    /* by op: place among those that are used; POD_NO_SPAN: not yet */
+  GArray *ops;        /* (element-type uint32_t) used */
 } Writer;
 
 guint
@@ -272,7 +272,8 @@ pod_report_timeline_json (const PodTimeline *timeline, guint rank_index, const G
                     .ops = ops };
   char *json;
 
-  *out_shown = (PodTimelineShown){ .n_ranks = timeline->ranks->len, .n_slices = timeline->spans->len };
+  *out_shown
+      = (PodTimelineShown){ .n_ranks = timeline->ranks->len, .n_slices = timeline->spans->len };
   choose_ranks (&writer, rank_index, out_shown);
   json = write_all (&writer, path);
   out_shown->n_slices_shown = MAX_SLICES - writer.n_left;

@@ -26,13 +26,14 @@ guint pod_report_rank_index (const PodTimeline *timeline, uint32_t rank);
 /* What of a timeline a page shows. */
 typedef struct
 {
-  guint n_ranks;         /* recorded */
+  guint n_ranks; /* recorded */
   guint n_ranks_shown;
-  uint64_t n_slices;     /* recorded */
+  uint64_t n_slices; /* recorded */
   uint64_t n_slices_shown;
 } PodTimelineShown;
 
 /* The timeline as the page's script reads it (page.js says how): whole ranks, @rank_index first, as
- * many as fit a page; when not even that one fits, what ends first of it. Returns: (transfer full) */
-char *pod_report_timeline_json (const PodTimeline *timeline, guint rank_index,
-                                const GArray *path, PodTimelineShown *out_shown);
+ * many as fit a page; when not even that one fits, what ends first of it. Returns: (transfer full)
+ */
+char *pod_report_timeline_json (const PodTimeline *timeline, guint rank_index, const GArray *path,
+                                PodTimelineShown *out_shown);

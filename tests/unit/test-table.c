@@ -74,6 +74,27 @@ START_TEST (odd_cells_tear_no_row)
 }
 END_TEST
 
+START_TEST (column_is_added)
+{
+  g_autoptr (PodTable) table = make_table ();
+  g_autoptr (GPtrArray) cells = g_ptr_array_new ();
+  g_autofree char *text = NULL;
+
+  g_ptr_array_add (cells, (char *) "7");
+  g_ptr_array_add (cells, (char *) "\xff");
+  g_ptr_array_add (cells, (char *) "10");
+  pod_table_add_column (table, ">more", cells);
+  text = pod_table_to_separated (table, '\t');
+  ck_assert_str_eq (text, "name\ttime\tnote\tmore\nforward\t1.5\ta,b\t7\n"
+                          "\u00e9tape\t120\tsay \"hi\"\t\ufffd\nc\t3\t\t10\n");
+  ck_assert_uint_eq (pod_table_n_columns (table), 4);
+  ck_assert_uint_eq (pod_table_n_rows (table), 3);
+  ck_assert (pod_table_is_right (table, 3));
+  ck_assert_str_eq (pod_table_cell (table, -1, 3), "more");
+  ck_assert_str_eq (pod_table_cell (table, 2, 3), "10");
+}
+END_TEST
+
 static Suite *
 make_suite (void)
 {
@@ -84,6 +105,7 @@ make_suite (void)
   tcase_add_loop_test (tcase, cells_are_separated, 0, G_N_ELEMENTS (separated));
   tcase_add_test (tcase, empty_table_has_its_heading);
   tcase_add_test (tcase, odd_cells_tear_no_row);
+  tcase_add_test (tcase, column_is_added);
   suite_add_tcase (suite, tcase);
   return suite;
 }
