@@ -80,10 +80,18 @@ if write_trace torus.json.gz "${torus[@]}"; then
   fi
 fi
 
+if write_trace torus.pftrace "${torus[@]}" && [ -s "$folder/torus.json" ]; then
+  judge --same "$folder/torus.json" "$folder/torus.pftrace"
+fi
+
 if write_trace pipeline.json "${pipeline[@]}"; then
   judge "$folder/pipeline.json"
   must_have pipeline.json '"cat":"p2p"' 'sends and receives'
   must_have pipeline.json '"ph":"s"' arrows
+fi
+
+if write_trace pipeline.pftrace.gz "${pipeline[@]}" && [ -s "$folder/pipeline.json" ]; then
+  judge --same "$folder/pipeline.json" "$folder/pipeline.pftrace.gz"
 fi
 
 exit "$status"

@@ -179,7 +179,7 @@ pod_cmd_run (int argc, char **argv)
   g_auto (Outputs) outputs = { 0 };
   const GOptionEntry entries[] = {
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &outputs.json, "every number as JSON (- is stdout)", "FILE" },
-    { "trace", 0, 0, G_OPTION_ARG_FILENAME, &outputs.trace, "timeline as Chrome trace: .json or .json.gz", "FILE" },
+    { "trace", 0, 0, G_OPTION_ARG_FILENAME, &outputs.trace, "timeline as Chrome trace (.json) or Perfetto trace (.pftrace), either with .gz behind it", "FILE" },
     { "trace-ranks", 0, 0, G_OPTION_ARG_FILENAME, &outputs.trace_ranks, "ranks in the timeline: classes (default), all, or 0,8,16", "R" },
     { "plot", 0, 0, G_OPTION_ARG_FILENAME, &outputs.plot, "pictures of breakdown and memory, with data and gnuplot script", "DIR" },
     { "report", 0, 0, G_OPTION_ARG_FILENAME, &outputs.report, "all of it as one HTML page, timeline included", "FILE" },

@@ -98,20 +98,17 @@ op_text (const PodTimelineOp *op, bool is_wait)
   return g_string_free (text, FALSE);
 }
 
-/* "memory bytes" is the counter memory, measured in bytes: viewers show name and key side by side.
- */
+/* Viewers show name and key, which is the unit, side by side. */
 static char *
 series_text (const char *name_and_unit)
 {
   GString *text = g_string_new ("\"cat\":\"counter\",\"name\":");
-  const char *blank = strrchr (name_and_unit, ' ');
-  bool has_unit = blank != NULL && blank > name_and_unit && blank[1] != '\0';
-  g_autofree char *name = has_unit ? g_strndup (name_and_unit, (gsize) (blank - name_and_unit))
-                                   : g_strdup (name_and_unit);
+  const char *unit;
+  g_autofree char *name = pod_trace_series_name (name_and_unit, &unit);
 
   pod_json_append_string (text, name);
   g_string_append (text, ",\"args\":{");
-  pod_json_append_string (text, has_unit ? blank + 1 : "value");
+  pod_json_append_string (text, unit);
   g_string_append_c (text, ':');
   return g_string_free (text, FALSE);
 }
@@ -223,8 +220,7 @@ pod_chrome_text_rank_name (PodChromeText *chrome, uint32_t rank_index)
 {
   const PodTimelineRank *rank
       = &g_array_index (chrome->plan->timeline->ranks, PodTimelineRank, rank_index);
-  g_autofree char *name
-      = rank->name != NULL ? g_strdup (rank->name) : g_strdup_printf ("rank %u", rank->rank);
+  g_autofree char *name = pod_trace_rank_name (chrome->plan->timeline, rank_index);
 
   begin_event (chrome, "M", rank_index, 0);
   g_string_append (chrome->text, "\"name\":\"process_name\",\"args\":{\"name\":");

@@ -192,23 +192,7 @@ write_samples (EventWriter *writer)
 static char *
 head_text (const PodTracePlan *plan, JsonObject *metadata)
 {
-  JsonObject *other = json_object_new ();
-
-  if (metadata != NULL)
-    {
-      JsonObjectIter iter;
-      const char *key;
-      JsonNode *value;
-
-      json_object_iter_init_ordered (&iter, metadata);
-      while (json_object_iter_next_ordered (&iter, &key, &value))
-        json_object_set_member (other, key, json_node_copy (value));
-    }
-  json_object_set_string_member (other, "schema", "podsim-trace-1");
-  json_object_set_int_member (other, "n_left_out", (gint64) plan->n_left_out);
-  json_object_set_int_member (other, "n_flows_unbound", (gint64) plan->n_flows_unbound);
-  json_object_set_int_member (other, "origin_ps", plan->origin_ps);
-
+  JsonObject *other = pod_trace_metadata (plan, metadata);
   g_autoptr (JsonNode) node = json_node_init_object (json_node_alloc (), other);
   g_autofree char *line = pod_json_to_line (node);
 

@@ -1,6 +1,7 @@
 #include "trace/trace-private.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -340,4 +341,48 @@ pod_trace_plan_fit (PodTracePlan *plan, const PodTraceCosts *costs, uint64_t max
                      + count_samples_without_value (timeline);
   plan->n_flows_unbound = count_flows_unbound (plan);
   return true;
+}
+
+/* -- what all writers say ---------------------------------------------------------------------- */
+
+char *
+pod_trace_rank_name (const PodTimeline *timeline, uint32_t rank_index)
+{
+  const PodTimelineRank *rank = &g_array_index (timeline->ranks, PodTimelineRank, rank_index);
+
+  return rank->name != NULL ? g_utf8_make_valid (rank->name, -1)
+                            : g_strdup_printf ("rank %u", rank->rank);
+}
+
+char *
+pod_trace_series_name (const char *name_and_unit, const char **out_unit)
+{
+  const char *blank = strrchr (name_and_unit, ' ');
+  const bool has_unit = blank != NULL && blank > name_and_unit && blank[1] != '\0';
+
+  *out_unit = has_unit ? blank + 1 : "value";
+  return has_unit ? g_strndup (name_and_unit, (gsize) (blank - name_and_unit))
+                  : g_strdup (name_and_unit);
+}
+
+JsonObject *
+pod_trace_metadata (const PodTracePlan *plan, JsonObject *given)
+{
+  JsonObject *all = json_object_new ();
+
+  if (given != NULL)
+    {
+      JsonObjectIter iter;
+      const char *key;
+      JsonNode *value;
+
+      json_object_iter_init_ordered (&iter, given);
+      while (json_object_iter_next_ordered (&iter, &key, &value))
+        json_object_set_member (all, key, json_node_copy (value));
+    }
+  json_object_set_string_member (all, "schema", "podsim-trace-1");
+  json_object_set_int_member (all, "n_left_out", (gint64) plan->n_left_out);
+  json_object_set_int_member (all, "n_flows_unbound", (gint64) plan->n_flows_unbound);
+  json_object_set_int_member (all, "origin_ps", plan->origin_ps);
+  return all;
 }

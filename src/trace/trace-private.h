@@ -77,5 +77,16 @@ bool pod_trace_keeps_slice (const PodTracePlan *plan, const PodTraceSlice *slice
 bool pod_trace_keeps_flow (const PodTracePlan *plan, const PodFlow *flow);
 bool pod_trace_keeps_sample (const PodTracePlan *plan, const PodCounterSample *sample);
 
+/* "rank 0 (…)". Returns: (transfer full) */
+char *pod_trace_rank_name (const PodTimeline *timeline, uint32_t rank_index);
+/* "memory bytes" is the counter memory, measured in bytes. @out_unit: (transfer none) "value" where
+ * the series has no unit. Returns: (transfer full) its name */
+char *pod_trace_series_name (const char *name_and_unit, const char **out_unit);
+/* What the file says of itself: the caller's @given (nullable) first, then the writers' own keys,
+ * which win. Returns: (transfer full) */
+JsonObject *pod_trace_metadata (const PodTracePlan *plan, JsonObject *given);
+
 bool pod_chrome_write (PodTracePlan *plan, const PodTraceRequest *request, bool is_gzip,
                        GError **error);
+bool pod_perfetto_write (PodTracePlan *plan, const PodTraceRequest *request, bool is_gzip,
+                         GError **error);

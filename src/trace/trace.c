@@ -21,6 +21,8 @@ static const struct
 } formats[] = {
   { ".json", pod_chrome_write, false },
   { ".json.gz", pod_chrome_write, true },
+  { ".pftrace", pod_perfetto_write, false },
+  { ".pftrace.gz", pod_perfetto_write, true },
 };
 
 /* The format that @file's suffix names; G_N_ELEMENTS (formats), with the error set, when none. */
@@ -33,7 +35,7 @@ find_format (const char *file, GError **error)
     i++;
   if (i == G_N_ELEMENTS (formats))
     g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-                 "%s: a trace is written as .json or .json.gz", file);
+                 "%s: a trace is written as .json, .json.gz, .pftrace or .pftrace.gz", file);
   return i;
 }
 

@@ -3,20 +3,19 @@
 #include "base/json.h"
 #include "exec/timeline.h"
 
-/* Writes a timeline as a Chrome Trace Event file: FILE.json, or FILE.json.gz. */
+/* Writes a timeline as a Chrome Trace Event file (FILE.json) or as a Perfetto one (FILE.pftrace),
+ * each with .gz behind it compressed. */
 typedef struct
 {
   const char *file;
   /* What does not fit is left out and counted. 0: under 1,000,000 events. Up to that many, the file
    * keeps under 100 MB as well, uncompressed. */
   uint64_t max_events;
-  JsonObject *metadata; /* (nullable) goes under "otherData" */
+  JsonObject *metadata; /* (nullable) what the run was: "otherData", or arguments of an instant */
 } PodTraceRequest;
 
-/* Whether a trace can be written under this name, by its suffix: to be asked before a long run. Error UNSUPPORTED. */
-bool pod_trace_check_name (const char *file, GError **error);
-
-/* Can a file of that name be written? Errors: POD_ERROR_UNSUPPORTED for another suffix. */
+/* Can a file of that name be written? To be asked before a long run. Errors: POD_ERROR_UNSUPPORTED
+ * for another suffix. */
 bool pod_trace_check_name (const char *file, GError **error);
 
 /* Whole ranks are kept, from the first one on, as many as fit; when not even one fits, what ends

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file-read.h"
 #include "support/sample-timeline.h"
+#include "support/trace-facts.h"
 #include "support/trace-rules.h"
 
 #define US INT64_C (1000000) /* picoseconds */
@@ -586,7 +587,8 @@ typedef struct
 } Refusal;
 
 static const Refusal refusals[] = {
-  { "t.txt", US, POD_ERROR_UNSUPPORTED, "t.txt: a trace is written as .json or .json.gz" },
+  { "t.txt", US, POD_ERROR_UNSUPPORTED,
+    "t.txt: a trace is written as .json, .json.gz, .pftrace or .pftrace.gz" },
   { "t.gz", US, POD_ERROR_UNSUPPORTED, "t.gz: a trace" },
   { "none/t.json", US, POD_ERROR_IO, "none" },
   { "t.json", -1, POD_ERROR_INVALID, "span 0" },
@@ -736,6 +738,129 @@ START_TEST (broken_head_is_noticed)
 }
 END_TEST
 
+/* -- Perfetto ---------------------------------------------------------------------------------- */
+
+/* The bytes of a Perfetto trace. (transfer full) */
+static GBytes *
+write_perfetto (const PodTimeline *timeline, PodTraceRequest request, uint64_t *out_n_left_out)
+{
+  g_autofree char *file = g_build_filename (folder, request.file, NULL);
+  g_autoptr (GError) error = NULL;
+  size_t n_bytes;
+  g_autofree char *data = NULL;
+
+  request.file = file;
+  ck_assert_msg (pod_trace_write (timeline, &request, out_n_left_out, &error), "%s",
+                 error != NULL ? error->message : "");
+  data = pod_file_read (file, (size_t) 1 << 30, &n_bytes, NULL);
+  ck_assert_int_eq (g_remove (file), 0);
+  if (g_str_has_suffix (file, ".gz"))
+    {
+      char *inflated = pod_gzip_inflate (file, data, n_bytes, (size_t) 1 << 30, &n_bytes, NULL);
+
+      return g_bytes_new_take (inflated, n_bytes);
+    }
+  return g_bytes_new_take (g_steal_pointer (&data), n_bytes);
+}
+
+/* Both formats say the same of @timeline. */
+static void
+assert_same (const PodTimeline *timeline, PodTraceRequest request, const char *perfetto_file)
+{
+  g_autofree char *text = NULL;
+  g_autoptr (GBytes) bytes = NULL;
+  g_autofree char *why = NULL;
+  uint64_t n_chrome_left_out = 0;
+  uint64_t n_perfetto_left_out = 0;
+  g_autoptr (GPtrArray) a = NULL;
+  g_autoptr (GPtrArray) b = NULL;
+
+  request.file = "t.json";
+  text = write_text (timeline, request, &n_chrome_left_out, NULL);
+  request.file = perfetto_file;
+  bytes = write_perfetto (timeline, request, &n_perfetto_left_out);
+  a = trace_facts_of_chrome (text, &why);
+  ck_assert_msg (a != NULL, "%s", why);
+  b = trace_facts_of_perfetto (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes), &why);
+  ck_assert_msg (b != NULL, "%s", why);
+  why = trace_facts_compare (a, b);
+  ck_assert_msg (why == NULL, "%s", why);
+  ck_assert_uint_eq (n_chrome_left_out, n_perfetto_left_out);
+}
+
+START_TEST (perfetto_says_what_chrome_says)
+{
+  g_autoptr (PodTimeline) timeline
+      = sample_pipeline_new (pipelines[_i].n_ranks, pipelines[_i].n_microbatches);
+  PodTraceRequest request = { .metadata = json_object_new () };
+
+  json_object_set_string_member (request.metadata, "layout", "dp=2 pp=4");
+  assert_same (timeline, request, "t.pftrace");
+  assert_same (timeline, request, "t.pftrace.gz");
+  request.max_events = 200; /* and leaves out the same */
+  assert_same (timeline, request, "t.pftrace");
+  json_object_unref (request.metadata);
+}
+END_TEST
+
+START_TEST (perfetto_names_may_be_anything)
+{
+  g_autoptr (PodTimeline) timeline = sample_timeline_new (1);
+  const uint32_t op
+      = sample_add_op (timeline, "quote \" \xff \u00e9 \\", POD_CATEGORY_COMM, SAMPLE_TP);
+  const uint32_t series = sample_add_series (timeline, "busy");
+
+  g_array_index (timeline->ops, PodTimelineOp, op).detail = "a \"b\"";
+  g_array_index (timeline->ops, PodTimelineOp, op).flops = NAN;
+  g_array_index (timeline->ops, PodTimelineOp, op).bytes = 1.5e300;
+  sample_add_span (timeline, op, 0, -5 * US, US, 3 * US);
+  sample_add_span (timeline, op, 0, 3 * US, 3 * US, 3 * US);
+  sample_add_value (timeline, series, 0, 0, NAN);
+  sample_add_value (timeline, series, 0, US, -0.25);
+  assert_same (timeline, (PodTraceRequest){ 0 }, "t.pftrace");
+}
+END_TEST
+
+START_TEST (perfetto_keeps_its_bound)
+{
+  g_autoptr (PodTimeline) timeline = sample_pipeline_new (4, 300);
+  const uint32_t n_ops = timeline->ops->len;
+  g_autofree char *detail = g_strnfill (2000, 'x');
+  g_autoptr (GBytes) bytes = NULL;
+
+  /* A string is written once, however many slices have it */
+  for (guint i = 0; i < n_ops; i++)
+    g_array_index (timeline->ops, PodTimelineOp, i).detail = detail;
+  bytes = write_perfetto (timeline, (PodTraceRequest){ .file = "t.pftrace" }, NULL);
+  ck_assert_uint_lt (g_bytes_get_size (bytes), (gsize) timeline->spans->len * 150
+                                                   + (gsize) timeline->counters->len * 50 + 4000);
+}
+END_TEST
+
+/* What a reader must notice: a byte more, a byte less, a string that is not there. */
+START_TEST (broken_perfetto_is_noticed)
+{
+  g_autoptr (PodTimeline) timeline = sample_pipeline_new (2, 2);
+  g_autoptr (GBytes) bytes
+      = write_perfetto (timeline, (PodTraceRequest){ .file = "t.pftrace" }, NULL);
+  const size_t n_bytes = g_bytes_get_size (bytes);
+  const uint8_t *data = g_bytes_get_data (bytes, NULL);
+  g_autofree uint8_t *copy = g_malloc0 (n_bytes + 1);
+  g_autofree char *why = NULL;
+
+  memcpy (copy, data, n_bytes);
+  ck_assert_ptr_null (trace_facts_of_perfetto (copy, n_bytes + 1, &why));
+  g_clear_pointer (&why, g_free);
+  ck_assert_ptr_null (trace_facts_of_perfetto (copy, n_bytes - 1, &why));
+  g_clear_pointer (&why, g_free);
+  /* Without the first packet, which has the strings */
+  ck_assert_uint_lt (copy[1] & 0x7f, n_bytes);
+  const size_t first = 3 + ((size_t) (copy[1] & 0x7f) | (size_t) copy[2] << 7);
+  ck_assert_ptr_null (trace_facts_of_perfetto (copy + first, n_bytes - first, &why));
+  ck_assert_ptr_nonnull (why);
+}
+END_TEST
+
 static Suite *
 make_suite (void)
 {
@@ -765,6 +890,10 @@ make_suite (void)
   tcase_add_test (tcase, full_disk_is_reported);
   tcase_add_loop_test (tcase, broken_trace_is_noticed, 0, G_N_ELEMENTS (broken_traces));
   tcase_add_test (tcase, broken_head_is_noticed);
+  tcase_add_loop_test (tcase, perfetto_says_what_chrome_says, 0, G_N_ELEMENTS (pipelines));
+  tcase_add_test (tcase, perfetto_names_may_be_anything);
+  tcase_add_test (tcase, perfetto_keeps_its_bound);
+  tcase_add_test (tcase, broken_perfetto_is_noticed);
   suite_add_tcase (suite, tcase);
   return suite;
 }
