@@ -6,7 +6,7 @@
 #include <glib.h>
 
 /* The pending events, ordered by (time, priority, sequence): a total order, so a run is reproducible to the byte.
- * A 4-ary heap by value; no allocation per event once it has grown. Knows no hardware and no domain. */
+ * A ladder queue; no allocation per event once it has grown. Knows no hardware and no domain. */
 
 typedef struct
 {
@@ -23,10 +23,12 @@ PodEventQueue *pod_event_queue_new (void);
 void pod_event_queue_free (PodEventQueue *queue);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodEventQueue, pod_event_queue_free)
 
-/* Schedules. Refuses the past (programmer error: asserts at_ps >= now). Lower priority first at equal times. Amortised O(log n). */
+/* Schedules. Refuses the past (programmer error: asserts at_ps >= now). Lower priority first at equal times. Amortised O(1). */
 void pod_event_queue_push (PodEventQueue *queue, int64_t at_ps, uint8_t priority, uint32_t kind, uint32_t index, uint64_t tag);
-/* Takes the earliest and moves the clock there; false when empty. O(log n). */
+/* Takes the earliest and moves the clock there; false when empty. Amortised O(1). */
 bool pod_event_queue_pop (PodEventQueue *queue, PodEvent *out);
+/* (nullable) One of the events that are next, to fetch early what it is about: memory of a million entities is far away. */
+const PodEvent *pod_event_queue_soon (const PodEventQueue *queue);
 /* The time of the last event popped, 0 at first. */
 int64_t pod_event_queue_now (const PodEventQueue *queue);
 size_t pod_event_queue_n_pending (const PodEventQueue *queue);

@@ -22,7 +22,8 @@ pod_turn_fits (const PodTurn *turn, const PodTopology *topology, uint32_t n_devi
   if (turn->size < 2 || n_devices % ((uint64_t) turn->lo * turn->size) != 0)
     return false;
   /* A rail is every n_rails-th chip of a node */
-  if (!keeps_whole (turn, chip, n_devices) || !keeps_whole (turn, topology->n_rails * chip, n_devices)
+  if (!keeps_whole (turn, chip, n_devices)
+      || !keeps_whole (turn, topology->n_rails * chip, n_devices)
       || !keeps_whole (turn, node, n_devices))
     return false;
   for (unsigned level = 0; level < topology->n_levels; level++)

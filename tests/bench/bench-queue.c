@@ -66,7 +66,7 @@ static double
 phold (uint32_t n_entities, uint64_t n_events, uint64_t *out_checksum)
 {
   g_autoptr (PodEventQueue) queue = pod_event_queue_new ();
-  g_autofree uint32_t *n_visits = g_new0 (uint32_t, n_entities);
+  g_autofree uint64_t *n_visits = g_new0 (uint64_t, n_entities);
   g_autofree int64_t *delays_ps = g_new (int64_t, N_DELAYS);
   uint64_t random[4];
   PodEvent event = { .kind = 0 };
@@ -86,6 +86,9 @@ phold (uint32_t n_entities, uint64_t n_events, uint64_t *out_checksum)
       if (i == n_entities)
         start_us = cpu_us ();
       pod_event_queue_pop (queue, &event);
+      const PodEvent *soon = pod_event_queue_soon (queue);
+      if (soon != NULL)
+        __builtin_prefetch (&n_visits[soon->index], 1);
       n_visits[event.index]++;
       uint64_t bits = next_random (random);
       uint32_t target = (uint32_t) ((bits >> 32) * n_entities >> 32);

@@ -186,6 +186,40 @@ START_TEST (test_random_against_search)
 }
 END_TEST
 
+/* Delays of every scale, ties and gaps, with many pending and few: all that was pushed comes back once, in
+ * order. No delay is 0, so that what comes is later than all that came before. */
+START_TEST (test_ladder)
+{
+  static const int64_t scales_ps[] = { 1, 50, 3000, 1000000, INT64_C (1) << 40 };
+  const uint32_t n_pending = (uint32_t[]){ 1, 60, 70, 1000, 40000 }[_i];
+  g_autoptr (PodEventQueue) queue = pod_event_queue_new ();
+  uint64_t random = 3, n_popped = 0;
+  PodEvent before = { .at_ps = -1 }, event;
+
+  for (uint32_t i = 0; i < n_pending; i++)
+    pod_event_queue_push (queue, 1 + (int64_t) (next_random (&random) % 100), 0, 0, 0, 0);
+  while (pod_event_queue_pop (queue, &event))
+    {
+      const int64_t scale_ps = scales_ps[next_random (&random) % G_N_ELEMENTS (scales_ps)];
+      const uint64_t bits = next_random (&random);
+
+      ck_assert (event.at_ps > before.at_ps
+                 || (event.at_ps == before.at_ps && event.order > before.order));
+      before = event;
+      n_popped++;
+      /* In bursts, so that few are pending between them */
+      for (unsigned k = 0; n_popped < 200000 && k < (n_popped / 5000 % 2 == 0 ? 2 : bits % 2); k++)
+        if (pod_event_queue_n_pending (queue) < 2 * n_pending + 1)
+          pod_event_queue_push (queue, event.at_ps + 1 + (int64_t) (bits >> 8) % scale_ps,
+                                (uint8_t) (bits % 3), 0, 0, 0);
+      if (n_popped % 997 == 0)
+        ck_assert (pod_event_queue_check (queue));
+    }
+  ck_assert_uint_eq (pod_event_queue_n_pending (queue), 0);
+  ck_assert_uint_eq (pod_event_queue_n_popped (queue), n_popped);
+}
+END_TEST
+
 /* What an instant's events push at that instant still comes before anything later. */
 START_TEST (test_same_instant_push_while_popping)
 {
@@ -246,6 +280,7 @@ event_queue_suite (void)
   tcase_add_test (tests, test_equal_times_keep_their_order);
   tcase_add_test (tests, test_every_size_is_sorted);
   tcase_add_test (tests, test_random_against_search);
+  tcase_add_loop_test (tests, test_ladder, 0, 5);
   tcase_add_test (tests, test_same_instant_push_while_popping);
   tcase_add_test (tests, test_the_past_is_refused);
   suite_add_tcase (suite, tests);
