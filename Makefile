@@ -335,5 +335,5 @@ help:
 	@echo 'make check-browser, bench, fuzz    tests in a browser, speed, libFuzzer (clang)'
 	@echo 'make calibrate, validate           cost tables from the measured ones, and their errors (docs/model/libraries.md, kernels.md)'
 	@echo 'make install      PREFIX=/usr/local DESTDIR=; also uninstall, dist'
-	@echo 'make format       clang-format; also check-format, lint, docs, clean, deps SECTIONS="build run test browser bench lint"'
+	@echo 'make format       clang-format; also check-format, lint, docs, clean, deps SECTIONS="build run test browser lint"'
 	@echo 'variables         CC CFLAGS CPPFLAGS LDFLAGS SANITIZE=address,undefined|thread COVERAGE=1 WERROR=1 DEPS=no V=1'

@@ -1,0 +1,97 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "scenario/run-cache.h"
+
+/* Layouts a second: every legal layout of LLaMA-3-70B on 512 H100, global batch 512, micro-batches of 1, 2 and 4, run one after the other
+ * with what they share in a cache, as a search runs them; nothing is recorded.
+ *
+ *   bench-layouts [N]    only about N of them, evenly spread
+ *
+ * Aim: 1,000 a second on one core. */
+
+static double
+cpu_s (void)
+{
+  struct timespec now;
+
+  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
+}
+
+/* All that divide up 512 devices; which are legal the run says. Returns: (transfer full) (element-type utf8) layout, or NULL between sizes */
+static GPtrArray *
+list_layouts (void)
+{
+  GPtrArray *layouts = g_ptr_array_new_with_free_func (g_free);
+  enum
+  {
+    N_DEVICES = 512
+  };
+
+  for (unsigned tp = 1; tp <= 64; tp *= 2)
+    for (unsigned pp = 1; pp <= 64 && tp * pp <= N_DEVICES; pp *= 2)
+      for (unsigned cp = 1; cp <= 8 && tp * pp * cp <= N_DEVICES; cp *= 2)
+        for (unsigned fsdp = 1; tp * pp * cp * fsdp <= N_DEVICES; fsdp *= 2)
+          g_ptr_array_add (layouts, g_strdup_printf ("tp=%u pp=%u cp=%u fsdp=%u dp=%u", tp, pp, cp, fsdp, N_DEVICES / (tp * pp * cp * fsdp)));
+  return layouts;
+}
+
+typedef struct
+{
+  uint64_t n_run;
+  uint64_t n_refused;
+  uint64_t n_events;
+  double slowest_s;
+  char slowest[96];
+} Count;
+
+static void
+run_layout (const char *layout, const char *micro_batch, PodRunCache *cache, Count *count)
+{
+  g_autoptr (PodScenario) scenario = pod_scenario_new ();
+  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .cache = cache };
+  const char *const options[][2] = { { "topology", "h100:8x64" }, { "model", "llama3-70b" },       { "layout", layout },          { "seq-len", "8192" },
+                                     { "global-batch", "512" },   { "micro-batch", micro_batch } };
+  const double begin_s = cpu_s ();
+  g_autoptr (PodRun) run = NULL;
+
+  for (unsigned i = 0; i < G_N_ELEMENTS (options); i++)
+    pod_scenario_set (scenario, options[i][0], options[i][1], NULL);
+  run = pod_scenario_run (scenario, &request, NULL);
+  if (run == NULL)
+    {
+      count->n_refused++;
+      return;
+    }
+  count->n_run++;
+  count->n_events += run->exec->n_events;
+  if (cpu_s () - begin_s <= count->slowest_s)
+    return;
+  count->slowest_s = cpu_s () - begin_s;
+  g_snprintf (count->slowest, sizeof count->slowest, "%s, micro-batch %s", layout, micro_batch);
+}
+
+int
+main (int argc, char **argv)
+{
+  static const char *const micro_batches[] = { "1", "2", "4" };
+  g_autoptr (GPtrArray) layouts = list_layouts ();
+  g_autoptr (PodRunCache) cache = pod_run_cache_new ();
+  const guint n_wanted = argc > 1 ? (guint) MAX (g_ascii_strtoull (argv[1], NULL, 10), 1) : UINT32_MAX;
+  const guint n_all = layouts->len * (guint) G_N_ELEMENTS (micro_batches);
+  const guint step = MAX (n_all / n_wanted, 1);
+  const double begin_s = cpu_s ();
+  Count count = { 0 };
+  double took_s;
+
+  for (guint i = 0; i < n_all; i += step)
+    run_layout (g_ptr_array_index (layouts, i / G_N_ELEMENTS (micro_batches)), micro_batches[i % G_N_ELEMENTS (micro_batches)], cache, &count);
+  took_s = cpu_s () - begin_s;
+  printf ("%" G_GUINT64_FORMAT " layouts, %" G_GUINT64_FORMAT " refused, %.0f events a layout: %.1f a second (aim 1000)\n", count.n_run, count.n_refused,
+          (double) count.n_events / (double) MAX (count.n_run, 1), (double) count.n_run / took_s);
+  printf ("slowest: %s, %.0f ms\n", count.slowest, count.slowest_s * 1e3);
+  return count.n_run > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
