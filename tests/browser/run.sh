@@ -1,5 +1,6 @@
 #!/bin/bash
-# Opens traces of podsim in speedscope, in headless Chromium, and finds their lanes and slices on the page.
+# In headless Chromium: opens traces of podsim in speedscope and finds their lanes and slices on the page; opens reports,
+# zooms and clicks in them.
 # Prints "ok NAME" or "not ok NAME: why"; exits 1 when anything failed. `make check-browser` calls it; by hand, after a
 # build: BUILD=build tests/browser/run.sh. Packages and screenshots are put in $BUILD/browser.
 set -u
@@ -30,7 +31,7 @@ done
 export CHROMIUM
 
 # Beside the build, so that the source tree stays as it is; once per lock file
-cp "$SRC"/tests/browser/{package.json,package-lock.json,.npmrc,speedscope.mjs} "$folder" || exit 1
+cp "$SRC"/tests/browser/{package.json,package-lock.json,.npmrc,speedscope.mjs,report.mjs} "$folder" || exit 1
 cd "$folder" || exit 1
 if ! cmp -s package-lock.json node_modules/.podsim-lock; then
   npm ci >"$log" 2>&1 || fail npm 'npm ci failed'
@@ -38,22 +39,28 @@ if ! cmp -s package-lock.json node_modules/.podsim-lock; then
 fi
 echo 'ok browser/packages'
 
-# A step that does not fit in memory (exit 3) has a trace all the same
-write_trace ()
+# $1: option, $2: file, then the step. One that does not fit in memory (exit 3) has its files all the same
+write_file ()
 {
-  local name=$1 status=0
-  shift
+  local option=$1 name=$2 status=0
+  shift 2
   rm -f "$name"
-  "$PODSIM" run "$@" --trace "$name" >"$log" 2>&1 || status=$?
+  "$PODSIM" run "$@" "$option" "$name" >"$log" 2>&1 || status=$?
   if [ ! -s "$name" ] || { [ "$status" -ne 0 ] && [ "$status" -ne 3 ]; }; then
     fail "$name" "podsim run: exit status $status"
   fi
 }
 
-write_trace torus.json --topology tpu-v5p:4x4x4 --model llama3-8b --seq-len 4096 --global-batch 64 \
-  --layout "fsdp=16 tp=4"
-write_trace pipeline.json.gz --topology h100:8x4 --model llama3-8b --seq-len 4096 --global-batch 32 \
-  --layout "dp=2 tp=8 pp=2"
+torus=(--topology tpu-v5p:4x4x4 --model llama3-8b --seq-len 4096 --global-batch 64 --layout "fsdp=16 tp=4")
+pipeline=(--topology h100:8x4 --model llama3-8b --seq-len 4096 --global-batch 32 --layout "dp=2 tp=8 pp=2")
+
+write_file --trace torus.json "${torus[@]}"
+write_file --trace pipeline.json.gz "${pipeline[@]}"
+write_file --report torus.html "${torus[@]}"
+write_file --report pipeline.html "${pipeline[@]}"
 
 rm -f ./*.png
-node speedscope.mjs "$folder" torus.json pipeline.json.gz
+status=0
+node report.mjs "$folder" torus.html pipeline.html || status=1
+node speedscope.mjs "$folder" torus.json pipeline.json.gz || status=1
+exit $status
