@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "report/plot.h"
 #include "report/report.h"
 
 /* podsim collective: one collective over a range of sizes, as nccl-tests prints it. */
@@ -382,9 +383,9 @@ write_files (const PodCollectiveJob *job, const PodCollectiveOptions *options,
   if (options->plot == NULL)
     return true;
   if (!pod_report_has_gnuplot ())
-    fprintf (stderr, "podsim: gnuplot is not installed: %s gets data and script, no .png\n",
+    fprintf (stderr, "podsim: gnuplot is not installed: %s gets data and script, no picture\n",
              options->plot);
-  return pod_report_collective_plots (result, options->plot, error);
+  return pod_report_collective_plot (result, options->plot, error);
 }
 
 static bool

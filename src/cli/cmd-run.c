@@ -7,6 +7,7 @@
 #include "base/output.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "report/plot.h"
 #include "report/report.h"
 #include "trace/trace.h"
 
@@ -134,7 +135,7 @@ write_outputs (const PodRun *run, const Outputs *outputs, GError **error)
   if (outputs->trace != NULL && !write_trace (run, outputs->trace, error))
     return false;
   if (outputs->plot != NULL && !pod_report_has_gnuplot ())
-    fprintf (stderr, "podsim: gnuplot is not installed: %s gets data and scripts, no .png\n", outputs->plot);
+    fprintf (stderr, "podsim: gnuplot is not installed: %s gets data and scripts, no pictures but timeline.svg\n", outputs->plot);
   if (outputs->plot != NULL && !pod_report_plots (run->result, run->exec->timeline, outputs->plot, error))
     return false;
   if (outputs->report != NULL && !pod_report_html_step (run->result, run->exec, outputs->report, error))
@@ -181,7 +182,7 @@ pod_cmd_run (int argc, char **argv)
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &outputs.json, "every number as JSON (- is stdout)", "FILE" },
     { "trace", 0, 0, G_OPTION_ARG_FILENAME, &outputs.trace, "timeline as Chrome trace (.json) or Perfetto trace (.pftrace), either with .gz behind it", "FILE" },
     { "trace-ranks", 0, 0, G_OPTION_ARG_FILENAME, &outputs.trace_ranks, "ranks in the timeline: classes (default), all, or 0,8,16", "R" },
-    { "plot", 0, 0, G_OPTION_ARG_FILENAME, &outputs.plot, "pictures of breakdown and memory, with data and gnuplot script", "DIR" },
+    { "plot", 0, 0, G_OPTION_ARG_FILENAME, &outputs.plot, "pictures of breakdown, memory, timeline and pipeline, with data and gnuplot script", "DIR" },
     { "report", 0, 0, G_OPTION_ARG_FILENAME, &outputs.report, "all of it as one HTML page, timeline included", "FILE" },
     { "what-if", 0, 0, G_OPTION_ARG_NONE, &outputs.what_if, "the step again with faster chips, links, no latency: what gains most", NULL },
     { "dump-program", 0, 0, G_OPTION_ARG_FILENAME, &outputs.dump_program, "the expanded program as JSON lines", "FILE" },

@@ -1,3 +1,5 @@
+#include "report/html-page.h"
+#include "report/plot.h"
 #include "report/report-private.h"
 
 #include "base/table.h"
@@ -14,8 +16,9 @@ typedef struct
 } Bars;
 
 static void
-add_bar (Bars *bars, const char *name, int64_t time_ps, const char *colour)
+add_bar (Bars *bars, const char *name, int64_t time_ps, const char *colour_of)
 {
+  g_autofree char *colour = g_strconcat ("0x", pod_report_term_colour (colour_of) + 1, NULL);
   const double time_s = (double) time_ps / 1e12;
   g_autofree char *start = pod_format_double ((double) bars->start_ps / 1e12);
   g_autofree char *time = pod_format_double (time_s);
@@ -40,27 +43,16 @@ add_compute (Bars *bars, JsonObject *result, int64_t compute_ps)
   if (!pod_seconds_to_ps (pod_report_number (result, "step.optimizer_s"), &optimizer_ps)
       || !pod_seconds_to_ps (pod_report_number (result, "step.recompute_s"), &recompute_ps))
     optimizer_ps = recompute_ps = 0;
-  add_bar (bars, "forward and backward", compute_ps - optimizer_ps - recompute_ps, "0x2f6db5");
+  add_bar (bars, "forward and backward", compute_ps - optimizer_ps - recompute_ps, "forward and backward");
   if (recompute_ps > 0)
-    add_bar (bars, "recompute", recompute_ps, "0x7864b4");
+    add_bar (bars, "recompute", recompute_ps, "recompute");
   if (optimizer_ps > 0)
-    add_bar (bars, "optimizer", optimizer_ps, "0x444444");
+    add_bar (bars, "optimizer", optimizer_ps, "optimizer");
 }
 
-static const char *
-colour_of (const PodReportTerm *term)
-{
-  if (term->axis != NULL)
-    return "0xd2691e";
-  return g_str_has_prefix (term->name, "bubble") ? "0xbdbdbd" : "0x969696";
-}
-
-static const char script_text[] = "set output 'breakdown.png'\n"
-                                  "set datafile separator \"\\t\"\n"
-                                  "set style fill solid 0.9 noborder\n"
+static const char script_text[] = "set style fill solid 1.0 noborder\n"
                                   "set border 1\n"
-                                  "set xtics nomirror out\n"
-                                  "set ytics nomirror scale 0\n"
+                                                                    "set ytics nomirror scale 0\n"
                                   "set grid xtics back lt 1 lc rgb '#e6e6e6'\n"
                                   "unset key\n";
 
@@ -87,13 +79,12 @@ pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **erro
       if (i == 0)
         add_compute (&bars, result, term->time_ps);
       else
-        add_bar (&bars, term->name, term->time_ps, colour_of (term));
+        add_bar (&bars, term->name, term->time_ps, term->axis != NULL ? term->axis : term->name);
     }
   data = pod_table_to_separated (table, '\t');
-  pod_report_append_terminal (script, 1000, 160 + 40 * bars.n_rows);
   g_string_append (script, script_text);
   pod_report_append_title (script, title, "one step: ", time);
-  g_string_append_printf (script, "set xlabel '%s'\nset xrange [0:%s]\nset yrange [%u.5:-0.5]\n",
+  g_string_append_printf (script, "set xlabel 'time (%s)'\nset xrange [0:%s]\nset yrange [%u.5:-0.5]\n",
                           unit.name, right, bars.n_rows - 1);
   g_string_append_printf (script,
                           "plot 'breakdown.tsv' skip 1 using "
@@ -101,6 +92,6 @@ pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **erro
                           "boxxyerror lc rgb variable, \\\n"
                           "     '' skip 1 using (($2+$3)*%s):0:6 with labels left offset 0.7,0\n",
                           scale, scale, scale, scale);
-  return pod_report_save (folder, "breakdown.tsv", data, error)
-         && pod_report_save (folder, "breakdown.gnuplot", script->str, error);
+  return pod_report_plot (&(PodPlot){ "breakdown", 1000, 160 + 40 * bars.n_rows, data, script->str },
+                          folder, error);
 }

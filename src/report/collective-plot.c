@@ -1,3 +1,4 @@
+#include "report/plot.h"
 #include "report/report-private.h"
 
 #include <math.h>
@@ -46,10 +47,7 @@ append_row (PodTable *table, JsonObject *row)
                                                    pod_report_string (row, "algorithm") });
 }
 
-static const char script_text[] = "set output 'collective.png'\n"
-                                  "set datafile separator \"\\t\"\n"
-                                  "set border 3\n"
-                                  "set tics nomirror out\n"
+static const char script_text[] = "set border 3\n"
                                   "set grid xtics ytics back lt 1 lc rgb '#e6e6e6'\n"
                                   "set logscale x 2\n"
                                   "set lmargin 12\n"
@@ -62,17 +60,17 @@ static const char panels_text[]
       "set format y '%.6g'\n"
       "unset key\n"
       "plot 'collective.tsv' skip 1 using 1:($2*1e6) with linespoints lw 2 pt 7 ps 0.6 lc rgb "
-      "'#2f6db5'\n"
+      "'#0072b2'\n"
       "unset title\n"
       "unset logscale y\n"
       "set ylabel 'bandwidth (GB/s)'\n"
       "set yrange [0:*]\n"
-      "set xlabel 'size'\n"
+      "set xlabel 'size (bytes)'\n"
       "set key top left reverse Left\n"
       "plot 'collective.tsv' skip 1 using 1:($4/1e9) title 'busbw' with linespoints lw 2 pt 7 ps "
-      "0.6 lc rgb '#d2691e', \\\n"
+      "0.6 lc rgb '#d55e00', \\\n"
       "     '' skip 1 using 1:($3/1e9) title 'algbw' with linespoints lw 2 pt 6 ps 0.6 lc rgb "
-      "'#2f6db5'\n"
+      "'#0072b2'\n"
       "unset multiplot\n";
 
 static char *
@@ -85,7 +83,6 @@ make_script (JsonObject *result, double least, double most)
   g_autofree char *title = g_strdup_printf ("%s over %s%s", pod_report_string (first, "kind"),
                                             ranks, pod_report_string (result, "topology"));
 
-  pod_report_append_terminal (script, 900, 800);
   g_string_append (script, script_text);
   pod_report_append_title (script, title, "fidelity ", pod_report_string (result, "fidelity"));
   g_string_append (script, ticks);
@@ -97,6 +94,9 @@ make_script (JsonObject *result, double least, double most)
 bool
 pod_report_collective_plot (JsonObject *result, const char *folder, GError **error)
 {
+  g_return_val_if_fail (result != NULL && folder != NULL, false);
+  g_return_val_if_fail (error == NULL || *error == NULL, false);
+
   static const char *const columns[]
       = { "bytes", "time_s", "algbw_bytes_per_s", "busbw_bytes_per_s", "algorithm", NULL };
   g_autoptr (PodTable) table = pod_table_new (columns);
@@ -117,6 +117,5 @@ pod_report_collective_plot (JsonObject *result, const char *folder, GError **err
     }
   data = pod_table_to_separated (table, '\t');
   script = make_script (result, MIN (least, most), most);
-  return pod_report_save (folder, "collective.tsv", data, error)
-         && pod_report_save (folder, "collective.gnuplot", script, error);
+  return pod_report_plot (&(PodPlot){ "collective", 900, 800, data, script }, folder, error);
 }

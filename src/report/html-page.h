@@ -85,6 +85,7 @@ void pod_report_html_data (PodReportHtml *page, const char *id, const char *json
 /* Errors: IO. */
 bool pod_report_html_save (PodReportHtml *page, const char *file, GError **error);
 
+#define POD_N_COLOURS 8
 /* Colours that people with any colour vision tell apart (Okabe and Ito 2008), used alike in pages
  * and plots: "#0072b2". @index: any; they repeat after 8. */
 const char *pod_report_colour (unsigned index);

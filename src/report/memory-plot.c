@@ -1,3 +1,5 @@
+#include "report/html-page.h"
+#include "report/plot.h"
 #include "report/report-private.h"
 
 #include "base/units.h"
@@ -119,16 +121,12 @@ peak_of (const PodTimeline *timeline, uint32_t series, guint rank_index)
   return peak;
 }
 
-/* Stroke of curve @i: eight colours, solid and then dashed. */
+/* Stroke of curve @i: the colours solid, and then again dashed. */
 static void
 append_stroke (GString *script, unsigned i)
 {
-  static const char *const colours[]
-      = { "#2f6db5", "#2b8a57", "#d2691e", "#7864b4", "#b8336a", "#1597a5", "#8c6d31", "#555555" };
-
-  g_string_append_printf (script, "lw 1.5 dt %u lc rgb '%s'",
-                          1 + i / (unsigned) G_N_ELEMENTS (colours),
-                          colours[i % G_N_ELEMENTS (colours)]);
+  g_string_append_printf (script, "lw 1.5 dt %u lc rgb '%s'", 1 + i / POD_N_COLOURS,
+                          pod_report_colour (i));
 }
 
 static void
@@ -137,7 +135,7 @@ append_line (GString *script, double bytes, const char *stroke, const char *what
   g_autofree char *height = pod_format_double (bytes / 1e9);
   g_autofree char *size = pod_format_bytes (bytes, false);
 
-  g_string_append_printf (script, "%s with lines %s lc rgb '#c62828' title '%s, %s'", height,
+  g_string_append_printf (script, "%s with lines %s lc rgb '#000000' title '%s, %s'", height,
                           stroke, what, size);
 }
 
@@ -152,7 +150,7 @@ append_curves (GString *script, JsonObject *result, const PodTimeline *timeline,
   g_autofree char *scale = pod_format_double (1 / unit.size);
   g_autofree char *right = pod_format_double (end_s > 0 ? end_s / unit.size : 1);
 
-  g_string_append_printf (script, "set xlabel '%s'\nset xrange [0:%s]\nplot ", unit.name, right);
+  g_string_append_printf (script, "set xlabel 'time (%s)' offset 0,0.5\nset xrange [0:%s]\nplot ", unit.name, right);
   for (unsigned i = 0; i < n_curves; i++)
     {
       g_autofree char *peak = pod_format_bytes (peak_of (timeline, series, i), false);
@@ -174,13 +172,10 @@ append_curves (GString *script, JsonObject *result, const PodTimeline *timeline,
   g_string_append_c (script, '\n');
 }
 
-static const char script_text[] = "set output 'memory.png'\n"
-                                  "set datafile separator \"\\t\"\n"
-                                  "set border 3\n"
-                                  "set tics nomirror out\n"
+static const char script_text[] = "set border 3\n"
                                   "set grid back lt 1 lc rgb '#e6e6e6'\n"
                                   "set key outside bottom center horizontal Left reverse\n"
-                                  "set ylabel 'GB'\n"
+                                  "set ylabel 'memory of a device (GB)'\n"
                                   "set yrange [0:*]\n";
 
 bool
@@ -196,10 +191,10 @@ pod_report_memory_plot (JsonObject *result, const PodTimeline *timeline, const c
 
   for (guint r = 0; r < n_curves; r++)
     append_curve (data, timeline, series, r);
-  pod_report_append_terminal (script, 1000, 440 + 20 * ((n_curves + 3) / 2));
   g_string_append (script, script_text);
   pod_report_append_title (script, title, "memory over the step", "");
   append_curves (script, result, timeline, series, n_curves);
-  return pod_report_save (folder, "memory.tsv", data->str, error)
-         && pod_report_save (folder, "memory.gnuplot", script->str, error);
+  return pod_report_plot (
+      &(PodPlot){ "memory", 1000, 440 + 20 * ((n_curves + 3) / 2), data->str, script->str }, folder,
+      error);
 }

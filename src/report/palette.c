@@ -5,13 +5,13 @@
 /* Okabe and Ito, "Color universal design" (2008): told apart with any colour vision. Their black is
  * left out, for it is the colour of text. */
 
-static const char *const colours[]
+static const char *const colours[POD_N_COLOURS]
     = { "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#7f7f7f" };
 
 const char *
 pod_report_colour (unsigned index)
 {
-  return colours[index % G_N_ELEMENTS (colours)];
+  return colours[index % POD_N_COLOURS];
 }
 
 /* Compute in blues, what the network exposes in the warm ones, nothing in greys. */

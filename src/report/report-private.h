@@ -47,13 +47,12 @@ PodTable *pod_report_collectives (const PodExecResult *exec, unsigned n_most, GP
  * Returns: (transfer full) */
 PodTable *pod_report_what_if (JsonArray *changes, bool has_set);
 
-/* Data and script of a picture. Each writes into @folder and runs nothing. */
+/* The pictures of a result, each into @folder. */
 bool pod_report_breakdown_plot (JsonObject *result, const char *folder, GError **error);
 bool pod_report_memory_plot (JsonObject *result, const PodTimeline *timeline, const char *folder,
                              GError **error);
 bool pod_report_schedule_plot (JsonObject *result, const PodTimeline *timeline, const char *folder,
                                GError **error);
-bool pod_report_collective_plot (JsonObject *result, const char *folder, GError **error);
 bool pod_report_timeline_svg (const PodTimeline *timeline, const char *title, const char *folder,
                               GError **error);
 /* The counter of memory in use; false: the timeline has none. */
@@ -63,10 +62,7 @@ bool pod_report_memory_series (const PodTimeline *timeline, uint32_t *out);
 const char *pod_report_without_layer (const char *name);
 /* "llama3-70b on h100:8x16, fsdp=16 tp=8". */
 char *pod_report_title (JsonObject *result);
-/* In a gnuplot script: the terminal, @width x @height pixels; a title of two lines; a string. */
-void pod_report_append_terminal (GString *script, unsigned width, unsigned height);
-void pod_report_append_title (GString *script, const char *title, const char *words,
-                              const char *value);
-char *pod_report_quoted (const char *text);
+/* Makes it, with the folders above, when absent. */
+bool pod_report_make_folder (const char *folder, GError **error);
 /* Writes @text as FOLDER/NAME. */
 bool pod_report_save (const char *folder, const char *name, const char *text, GError **error);

@@ -34,16 +34,13 @@ bool pod_report_html_step (JsonObject *result, const PodExecResult *exec, const 
 /* JSON lines: the program, its classes with their steps, its blocks, and a line for each op (shape,
  * bytes, group, dependencies, buffers); docs/format/program.md. Errors: IO. O(ops + steps). */
 bool pod_report_program (const PodProgram *program, const char *file, GError **error);
-/* breakdown.png and memory.png, and with a pipeline schedule.png, in @folder (made when absent), each with its .tsv and .gnuplot
- * beside it, and timeline.svg. Where there is no gnuplot (see below), only the .png are missing.
- * Errors: IO, with gnuplot's own words where it fails. O(spans + samples). */
+/* Pictures of a step in @folder (plot.h): breakdown and memory, with a pipeline schedule as well, and
+ * timeline.svg. Errors: IO. O(spans + samples). */
 bool pod_report_plots (JsonObject *result, const PodTimeline *timeline, const char *folder,
                        GError **error);
-/* collective.png in @folder, with its .tsv and .gnuplot beside it: time and bandwidth of the rows
- * of a collective's result against their size. As above where there is no gnuplot. */
-bool pod_report_collective_plots (JsonObject *result, const char *folder, GError **error);
-/* Whether gnuplot can be run. */
-bool pod_report_has_gnuplot (void);
+/* The picture collective: time and bandwidth of the rows of a collective's result against their
+ * size. */
+bool pod_report_collective_plot (JsonObject *result, const char *folder, GError **error);
 
 /* What changed between two results: inputs that differ, and the terms of time and memory, whose
  * differences (B - A) add up to the whole one in picoseconds and bytes. Returns: (transfer full) */

@@ -1,3 +1,4 @@
+#include "report/plot.h"
 #include "report/report-private.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ typedef struct
   bool is_lower;
 } Box;
 
-/* Kinds in the order of the program's slots, then the optimizer; dark for the first chunk, pale for
+/* Kinds in the order of the program's slots, then the optimizer, in colours of the palette; dark for the first chunk, pale for
  * the last. */
 #define OPTIMIZER 4
 
@@ -30,8 +31,8 @@ static const struct
   unsigned dark;
   unsigned pale;
 } kinds[] = {
-  { "forward", 0x1f5fa8, 0x9cc3ea },          { "backward", 0xc55a11, 0xf6b98c },
-  { "gradients of input", 0xa8780a, 0xf2d27c }, { "gradients of weights", 0x1e7d4f, 0x9ad8b8 },
+  { "forward", 0x0072b2, 0x9fd0ee },            { "backward", 0xd55e00, 0xf8c29b },
+  { "gradients of input", 0xe69f00, 0xf7dda6 }, { "gradients of weights", 0x009e73, 0x9adcc8 },
   { "optimizer", 0x555555, 0x555555 },
 };
 
@@ -172,11 +173,8 @@ append_ranks (GString *script, const PodTimeline *timeline)
   g_string_append (script, ")\n");
 }
 
-static const char script_text[] = "set output 'schedule.png'\n"
-                                  "set datafile separator \"\\t\"\n"
-                                  "set style fill solid 1.0 noborder\n"
+static const char script_text[] = "set style fill solid 1.0 noborder\n"
                                   "set border 1\n"
-                                  "set xtics nomirror out\n"
                                   "set key below horizontal samplen 1.5\n";
 
 bool
@@ -197,11 +195,10 @@ pod_report_schedule_plot (JsonObject *result, const PodTimeline *timeline, const
 
   for (guint i = 0; i < boxes->len; i++)
     append_box (data, &g_array_index (boxes, Box, i), n_chunks, (double) MAX (timeline->end_ps, 1));
-  pod_report_append_terminal (script, 1500, 190 + MIN (n_ranks, 64) * 40);
   g_string_append (script, script_text);
   pod_report_append_title (script, title, "forwards and backwards by microbatch: ", time);
   append_ranks (script, timeline);
-  g_string_append_printf (script, "set xlabel '%s'\nset xrange [0:%s]\nset yrange [%u.6:-0.6]\n",
+  g_string_append_printf (script, "set xlabel 'time (%s)' offset 0,0.5\nset xrange [0:%s]\nset yrange [%u.6:-0.6]\n",
                           unit.name, right, n_ranks - 1);
   g_string_append_printf (script,
                           "plot 'schedule.tsv' skip 1 using "
@@ -212,6 +209,7 @@ pod_report_schedule_plot (JsonObject *result, const PodTimeline *timeline, const
                           scale, scale, scale, scale);
   append_legend (script, boxes, n_chunks);
   g_string_append_c (script, '\n');
-  return pod_report_save (folder, "schedule.tsv", data->str, error)
-         && pod_report_save (folder, "schedule.gnuplot", script->str, error);
+  return pod_report_plot (&(PodPlot){ "schedule", 1500, 190 + MIN (n_ranks, 64) * 40, data->str,
+                                      script->str },
+                          folder, error);
 }

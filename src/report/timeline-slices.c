@@ -34,9 +34,16 @@ pod_report_without_layer (const char *name)
   return *at == ' ' ? at + 1 : name;
 }
 
+/* White where the slice is dark enough for it. */
+static const char *
+ink_of (PodCategory category)
+{
+  return category == POD_CATEGORY_RECOMPUTE || category == POD_CATEGORY_P2P ? "in dark" : "in";
+}
+
 /* @name if it fits into @width, its start if that says something, else nothing. */
 static void
-append_label (GString *out, const char *name, double x, double y, double width)
+append_label (GString *out, const char *class, const char *name, double x, double y, double width)
 {
   const double letter = 6.4; /* at 10 px, with room at the ends */
   const int n_letters = (int) g_utf8_strlen (name, -1);
@@ -46,14 +53,14 @@ append_label (GString *out, const char *name, double x, double y, double width)
 
   if (n_letters <= n_fit)
     {
-      pod_svg_append_text (out, "in", x, y, name);
+      pod_svg_append_text (out, class, x, y, name);
       return;
     }
   if (n_fit < 5)
     return;
   start = g_utf8_substring (name, 0, n_fit - 1);
   cut = g_strconcat (g_strchomp (start), "\u2026", NULL);
-  pod_svg_append_text (out, "in", x, y, cut);
+  pod_svg_append_text (out, class, x, y, cut);
 }
 
 static void
@@ -76,7 +83,7 @@ append_slice (GString *out, const PodSvgPanel *panel, const PodSvgRow *row, cons
     return;
   g_string_append_printf (out, "<g><title>%s</title>", words);
   pod_svg_append_rect (out, class, (PodSvgBox){ from, row->y, to - from - gap, row->height });
-  append_label (out, pod_report_without_layer (op->name), (from + to) / 2,
+  append_label (out, ink_of (op->category), pod_report_without_layer (op->name), (from + to) / 2,
                 row->y + row->height / 2.0 + 3.5, to - from);
   g_string_append (out, "</g>\n");
 }

@@ -21,12 +21,12 @@ static const struct
   const char *colour;
   const char *other; /* of odd microbatches, so that neighbours can be told apart */
 } categories[POD_N_CATEGORIES] = {
-  [POD_CATEGORY_FORWARD] = { "forward", "#2f6db5", "#5b93d3" },
-  [POD_CATEGORY_BACKWARD] = { "backward", "#2b8a57", "#57ae80" },
-  [POD_CATEGORY_RECOMPUTE] = { "recompute", "#7864b4", "#9d8dcb" },
+  [POD_CATEGORY_FORWARD] = { "forward", "#0072b2", "#3f97cc" },
+  [POD_CATEGORY_BACKWARD] = { "backward", "#009e73", "#45b896" },
+  [POD_CATEGORY_RECOMPUTE] = { "recompute", "#56b4e9", "#86caf0" },
   [POD_CATEGORY_OPTIMIZER] = { "optimizer", "#444444", "#444444" },
-  [POD_CATEGORY_COMM] = { "collective", "#d2691e", "#d2691e" },
-  [POD_CATEGORY_P2P] = { "send, receive", "#b8336a", "#b8336a" },
+  [POD_CATEGORY_COMM] = { "collective", "#d55e00", "#d55e00" },
+  [POD_CATEGORY_P2P] = { "send, receive", "#e69f00", "#e69f00" },
 };
 
 /* -- primitives -------------------------------------------------------------------------------- */
@@ -205,7 +205,7 @@ append_head (GString *out, const char *title, int height)
       ".title { font-size: 15px; font-weight: bold }\n.panel { font-size: 13px; font-weight: bold "
       "}\n.rank { fill: #555 }\n"
       ".name { text-anchor: end }\n.tick { text-anchor: middle }\n.in { fill: #fff; font-size: "
-      "10px; text-anchor: middle }\n"
+      "10px; text-anchor: middle }\n.dark { fill: #000 }\n"
       ".page { fill: #fff }\n.lane { fill: #f3f3f3 }\n.axis { fill: #222 }\n.wait { fill: #f2c9a6 "
       "}\n.band { fill: #222; fill-opacity: 0.15 }\n",
       POD_SVG_WIDTH, height, POD_SVG_WIDTH, height, escaped);

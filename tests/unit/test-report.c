@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "parallel/builder-private.h"
+#include "report/plot.h"
 #include "support/sample-timeline.h"
 
 #define MS (INT64_C (1000000000))
@@ -385,7 +386,7 @@ START_TEST (plots_are_written_with_data_and_scripts)
   ck_assert (g_str_has_prefix (data, "term\tstart_s\ttime_s\tshare_ratio\tcolour\tlabel\n"
                                      "forward and backward\t0\t0.054499999901\t"));
   assert_has (data, "\nbubble\t0.085\t0.015\t0.15\t");
-  script = read_file (&inner, "breakdown.gnuplot");
+  script = read_file (&inner, "breakdown.gp");
   assert_has (script, "plot 'breakdown.tsv'");
   memory = read_file (&inner, "memory.tsv");
   assert_has (memory, "# rank 0 (2 ranks alike)\n# at_s\tbytes\n");
@@ -409,7 +410,7 @@ START_TEST (plots_without_gnuplot)
   ck_assert (!pod_report_has_gnuplot ());
   plot (timeline, &folder);
   g_setenv ("PATH", path != NULL ? path : "", TRUE);
-  script = read_file (&folder, "memory.gnuplot");
+  script = read_file (&folder, "memory.gp");
   ck_assert_ptr_nonnull (script);
   picture = read_file (&folder, "memory.png");
   ck_assert_ptr_null (picture);
