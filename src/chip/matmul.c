@@ -61,6 +61,23 @@ count_waves (double blocks, double n_cores)
   return waves <= 1.0 ? 1.0 : quantised * ceil (waves) + (1.0 - quantised) * waves;
 }
 
+/* Tensor cores are fed 16 bytes at a time: rows that do not begin on a multiple take kernels that load them in pieces. */
+static bool
+is_aligned (const PodKernel *kernel)
+{
+  const double unit = 16.0, bytes = pod_dtype_bytes (kernel->dtype);
+
+  return fmod ((double) kernel->n * bytes, unit) == 0.0 && fmod ((double) kernel->k * bytes, unit) == 0.0;
+}
+
+/* Of the peak, in the steady state. */
+static double
+reached_efficiency (const PodChip *chip, const PodKernel *kernel)
+{
+  return pod_kernel_efficiency (chip->matmul_efficiency)
+         * (is_aligned (kernel) ? 1.0 : pod_kernel_efficiency (chip->unaligned_matmul));
+}
+
 /* One tile shape and number of splits:
  *
  *   depth  = k / splits, in whole steps
@@ -83,7 +100,7 @@ make_plan (const PodKernelDevice *device, const PodKernel *kernel, const Tile *t
   double blocks = n_tiles * n_splits;
   double waves = count_waves (blocks, device->n_cores);
   double core_flops_per_s = device->peak_flops_per_s / device->n_cores
-                            * pod_kernel_efficiency (chip->matmul_efficiency);
+                            * reached_efficiency (chip, kernel);
   double scale = kernel->flops / (2.0 * count * m * n * k); /* 1 but for FLOPs counted otherwise */
   double multiply_s = 2.0 * scale * tile->m * tile->n * depth / core_flops_per_s;
   double load_bytes
@@ -162,6 +179,7 @@ pod_kernel_time_matmul (const PodKernelDevice *device, const PodKernel *kernel, 
   out->efficiency = pod_kernel_efficiency (chip->matmul_efficiency);
   if (has_shape && !device->has_systolic_array)
     {
+      out->efficiency = reached_efficiency (chip, kernel);
       time_tiled (device, kernel, out);
       return;
     }

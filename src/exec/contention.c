@@ -15,6 +15,7 @@ typedef struct
   int64_t since_ps;
   double left;    /* of the op at since_ps, 1 = all */
   double whole_ps; /* time of the whole op at the present speed */
+  double wait_ps;  /* of it for the host, which nothing contends for */
 } Rank;
 
 struct PodContention
@@ -55,7 +56,7 @@ contended_ps (const PodContention *contention, const Rank *rank)
 {
   const PodKernelTime *time = &g_array_index (contention->kernels, PodKernelUse, rank->kernel).time;
 
-  return (MAX (time->flop_s / rest (rank->cores), time->memory_s / rest (rank->hbm)) + (time->time_s - MAX (time->flop_s, time->memory_s))) * 1e12;
+  return (MAX (time->flop_s / rest (rank->cores), time->memory_s / rest (rank->hbm)) + (time->time_s - MAX (time->flop_s, time->memory_s))) * 1e12 + rank->wait_ps;
 }
 
 /* Moves the end of what the rank computes to where its present speed brings it. */
@@ -87,6 +88,9 @@ pod_contention_compute (PodContention *contention, uint32_t index, uint8_t strea
   rank->since_ps = now_ps;
   rank->left = 1;
   rank->whole_ps = (double) (end_ps - now_ps);
+  rank->wait_ps = rank->whole_ps - g_array_index (contention->kernels, PodKernelUse, kernel).time.time_s * 1e12;
+  if (rank->wait_ps < 1) /* rounding */
+    rank->wait_ps = 0;
   if (rank->cores > 0 || rank->hbm > 0)
     retime (contention, index, now_ps);
 }

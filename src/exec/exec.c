@@ -38,6 +38,8 @@ typedef struct
 {
   const PodExecRequest *request;
   const PodProgram *program;
+  PodStepSoftware software;
+  double *wait_s;           /* by block: for each launch of the host */
   PodRoutes *routes;
   PodFold *fold;
   PodTaskGraph *graph;
@@ -58,7 +60,7 @@ typedef struct
 
 /* Kernel times on this chip, in the kernels' order. */
 static GArray *
-price_kernels (const PodExecRequest *request, GError **error)
+price_kernels (const PodExecRequest *request, const PodStepSoftware *software, GError **error)
 {
   const PodProgram *program = request->program;
   g_autoptr (GArray) uses = g_array_sized_new (FALSE, TRUE, sizeof (PodKernelUse), program->kernels->len);
@@ -68,7 +70,7 @@ price_kernels (const PodExecRequest *request, GError **error)
       PodKernelUse use = { .kernel = g_array_index (program->kernels, PodKernel, k) };
       int64_t ps;
 
-      pod_kernel_time (request->topology->chip, request->fidelity, &use.kernel, &use.time);
+      pod_kernel_time_in_step (request->topology->chip, request->fidelity, &use.kernel, software, &use.time, use.losses_s);
       if (!pod_seconds_to_ps (use.time.time_s, &ps))
         {
           g_set_error (error, POD_ERROR, POD_ERROR_LIMIT, "one kernel takes %g s: beyond the clock's 106 days", use.time.time_s);
@@ -79,9 +81,55 @@ price_kernels (const PodExecRequest *request, GError **error)
   return g_steal_pointer (&uses);
 }
 
-/* The program as the engine's task graph: one task per op, in the op's place. */
+/* What the device waits for the host in each block, seconds a launch. A host that runs ahead is waited for only where the
+ * launches of a whole block take longer than its kernels. Returns: (transfer full) */
+static double *
+price_launches (const PodProgram *program, const PodStepSoftware *software, const GArray *kernels)
+{
+  double *wait_s = g_new0 (double, program->blocks->len + 1);
+
+  for (guint b = 0; software->launch_s > 0 && b < program->blocks->len; b++)
+    {
+      const PodOpBlock *block = &g_array_index (program->blocks, PodOpBlock, b);
+      double n_launches = 0;
+      double device_s = 0;
+
+      for (uint32_t i = block->first_op; i < block->first_op + block->n_ops; i++)
+        {
+          const PodOp *op = &g_array_index (program->ops, PodOp, i);
+
+          if (op->kind == POD_OP_COLLECTIVE)
+            n_launches++;
+          if (op->kind != POD_OP_COMPUTE)
+            continue;
+          n_launches += pod_kernel_launches (software, &g_array_index (kernels, PodKernelUse, op->kernel).kernel);
+          device_s += g_array_index (kernels, PodKernelUse, op->kernel).time.time_s;
+        }
+      if (n_launches > 0)
+        wait_s[b] = MAX (0, software->launch_s - device_s / n_launches);
+    }
+  return wait_s;
+}
+
+/* Each kernel of the block is as much longer as its launches are waited for. */
+static void
+add_waits (const PodProgram *program, const PodOpBlock *block, const PodStepSoftware *software, const GArray *kernels, double wait_s, PodTaskGraph *graph)
+{
+  for (uint32_t i = block->first_op; i < block->first_op + block->n_ops; i++)
+    {
+      const PodOp *op = &g_array_index (program->ops, PodOp, i);
+      const PodKernelUse *use;
+
+      if (op->kind != POD_OP_COMPUTE)
+        continue;
+      use = &g_array_index (kernels, PodKernelUse, op->kernel);
+      pod_seconds_to_ps (use->time.time_s + wait_s * pod_kernel_launches (software, &use->kernel), &g_array_index (graph->tasks, PodTask, i).duration_ps);
+    }
+}
+
+/* The program as the engine's task graph: one task per op, in the op's place. @wait_s: by block, for each launch */
 static PodTaskGraph *
-compile (const PodProgram *program, const PodChip *chip, const GArray *kernels)
+compile (const PodProgram *program, const PodChip *chip, const PodStepSoftware *software, const GArray *kernels, const double *wait_s)
 {
   PodTaskGraph *graph = pod_task_graph_new (POD_N_STREAMS);
 
@@ -111,6 +159,8 @@ compile (const PodProgram *program, const PodChip *chip, const GArray *kernels)
       memcpy (out.first_task, block->first_of_stream, sizeof block->first_of_stream);
       memcpy (out.n_tasks, block->n_of_stream, sizeof block->n_of_stream);
       g_array_append_val (graph->blocks, out);
+      if (wait_s[i] > 0)
+        add_waits (program, block, software, kernels, wait_s[i], graph);
     }
   G_STATIC_ASSERT (sizeof (PodOpStep) == sizeof (PodStep));
   for (guint i = 0; i < program->classes->len; i++)
@@ -164,6 +214,13 @@ apply_effects (Exec *exec, const PodTaskEvent *event, bool is_at_end, int64_t no
     pod_recorder_memory (exec->recorder, event->rank, now_ps, pod_account_memory (exec->account, event->rank));
 }
 
+/* What the framework lets a collective reach of its rate. */
+static double
+rate_ratio (const Exec *exec, const PodCollectiveUse *use)
+{
+  return use->axis == POD_AXIS_FSDP ? exec->software.fsdp_rate_ratio : 1;
+}
+
 /* Everyone is there: the bytes move. */
 static void
 start_meeting (Exec *exec, Meeting *meeting, int64_t now_ps)
@@ -188,7 +245,7 @@ start_meeting (Exec *exec, Meeting *meeting, int64_t now_ps)
   else if (exec->packets != NULL)
     pod_exec_packets_start (exec->packets, u, path->group, tag);
   else
-    pod_network_start (exec->network, path->entries, path->n_entries, (uint64_t) llround ((double) use->bytes * plan->busiest_ratio * (plan->wire_ratio > 0 ? plan->wire_ratio : 1)), plan->latency_ps,
+    pod_network_start (exec->network, path->entries, path->n_entries, (uint64_t) llround ((double) use->bytes * plan->busiest_ratio * (plan->wire_ratio > 0 ? plan->wire_ratio : 1) / rate_ratio (exec, use)), plan->latency_ps,
                        path->analytic_s_per_byte, tag);
 }
 
@@ -432,6 +489,7 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
       for (uint32_t k = block->first_op; n_runs[b] > 0 && k < block->first_op + block->n_ops; k++)
         {
           const PodOp *op = &g_array_index (program->ops, PodOp, k);
+          const PodKernelUse *kernel;
           const PodKernelTime *time;
 
           if (op->kind == POD_OP_COPY)
@@ -447,8 +505,14 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
               stream_s[use->axis][op->stream] += n_runs[b] * use->alone_s;
               continue;
             }
-          time = &g_array_index (kernels, PodKernelUse, op->kernel).time;
+          kernel = &g_array_index (kernels, PodKernelUse, op->kernel);
+          time = &kernel->time;
+          for (unsigned loss = 0; loss < POD_N_LOSSES; loss++)
+            result->losses_s[loss] += n_runs[b] * kernel->losses_s[loss];
+          result->losses_s[POD_LOSS_HOST] += n_runs[b] * exec->wait_s[b] * pod_kernel_launches (&exec->software, &kernel->kernel);
           result->phase_compute_s[op->phase] += n_runs[b] * time->time_s;
+          result->kernel_s[kernel->kernel.kind] += n_runs[b] * time->time_s;
+          result->n_kernels += (uint64_t) n_runs[b];
           if (time->bound == POD_BOUND_COMPUTE)
             result->compute_bound_s += n_runs[b] * time->time_s;
           else if (time->bound == POD_BOUND_HBM)
@@ -554,6 +618,7 @@ exec_clear (Exec *exec)
 {
   pod_contention_free (exec->contention);
   g_free (exec->share_of_use);
+  g_free (exec->wait_s);
   g_free (exec->book_paths);
   if (exec->meetings != NULL)
     for (uint32_t i = 0; i < exec->first_meeting[exec->fold->n_comms]; i++)
@@ -580,12 +645,17 @@ PodExecResult *
 pod_exec_run (const PodExecRequest *request, GError **error)
 {
   g_auto (Exec) exec = { .request = request, .program = request->program };
-  g_autoptr (GArray) kernels = price_kernels (request, error);
+  g_autoptr (GArray) kernels = NULL;
   PodObserver observer = { .context = &exec, .started = on_started, .joined = on_joined, .ended = on_ended };
   const bool is_packet = request->network == POD_NETWORK_PACKET && request->fidelity != POD_FIDELITY_BOOK;
 
+  pod_step_software_init (&exec.software);
+  if (request->software != NULL && request->fidelity == POD_FIDELITY_CALIBRATED)
+    exec.software = *request->software;
+  kernels = price_kernels (request, &exec.software, error);
   if (kernels == NULL)
     return NULL;
+  exec.wait_s = price_launches (request->program, &exec.software, kernels);
   exec.routes = pod_routes_new (request, is_packet || !request->is_folded, error);
   if (exec.routes == NULL)
     return NULL;
@@ -593,7 +663,7 @@ pod_exec_run (const PodExecRequest *request, GError **error)
                             is_packet || !request->is_folded);
   if (request->fidelity != POD_FIDELITY_BOOK && !pod_network_check_rates (exec.fold->n_links, exec.fold->capacity, error))
     return NULL;
-  exec.graph = compile (request->program, request->topology->chip, kernels);
+  exec.graph = compile (request->program, request->topology->chip, &exec.software, kernels, exec.wait_s);
   exec.queue = pod_event_queue_new ();
   make_meetings (&exec);
   exec.network = request->fidelity == POD_FIDELITY_BOOK ? book_network (&exec)

@@ -2,7 +2,7 @@
 
 #include <signal.h>
 
-#include "chip/kernel.h"
+#include "chip/step-loss.h"
 #include "collective/library.h"
 #include "exec/account.h"
 #include "exec/timeline.h"
@@ -17,6 +17,7 @@ typedef struct
   const PodTopology *topology;
   const PodProgram *program;
   PodFidelity fidelity;
+  const PodStepSoftware *software; /* (nullable) how the framework runs it; NULL: without loss */
   PodNetworkMode network;   /* book always prices collectives by its V/W; packet runs every rank */
   PodPacketOptions packet;  /* of packet mode */
   bool is_folded;
@@ -50,7 +51,8 @@ typedef struct
 typedef struct
 {
   PodKernel kernel;
-  PodKernelTime time;
+  PodKernelTime time;       /* in the step */
+  double losses_s[POD_N_LOSSES]; /* of one call, parts of that; the host's wait stands beside it */
   const char *name;         /* of the first op that runs it */
   const char *detail;
   uint64_t n_calls;         /* in a step, by one rank of the class that runs it most */
@@ -67,6 +69,9 @@ typedef struct
   double phase_comm_s[POD_N_PHASES][POD_N_COMM_AXES];  /* its collectives, each as if alone on the network */
   double axis_comm_s[POD_N_COMM_AXES]; /* its collectives of each axis, one after the other: they share its links (sends and
                                      tokens to experts: the busiest stream, for each has links of its own) */
+  double kernel_s[POD_N_KERNEL_KINDS]; /* critical rank's kernels by kind */
+  uint64_t n_kernels;       /* that it runs */
+  double losses_s[POD_N_LOSSES]; /* its kernels' */
   double compute_bound_s;   /* critical rank's compute by what bounds it */
   double hbm_bound_s;
   double overhead_bound_s;

@@ -18,6 +18,11 @@ typedef enum
   POD_KERNEL_OPTIMIZER, /* memory-bound update */
 } PodKernelKind;
 
+enum
+{
+  POD_N_KERNEL_KINDS = POD_KERNEL_OPTIMIZER + 1,
+};
+
 typedef struct
 {
   PodKernelKind kind;
@@ -34,6 +39,7 @@ typedef struct
   uint64_t kv_heads;
   uint64_t v_dim;
   bool is_causal;
+  uint64_t n_launches; /* by the host; 0: one */
 } PodKernel;
 
 /* Fillers: set flops, bytes, shape. Bytes: elements x dtype bytes, each operand once. */

@@ -324,6 +324,7 @@ multiply (PodPass *pass, const Routed *r, const char *name, uint64_t n, uint64_t
   g_autofree char *detail = describe (&kernel);
 
   make_exact (r, &kernel);
+  kernel.n_launches = kernel.batch; /* one matmul of each expert: TransformerEngine's GroupedLinear */
   pass->value = pod_pass_compute (pass, name, detail, &kernel);
   pod_builder_depend (&pass->emitter->builder, pass->value, pass->expert_weights);
 }
@@ -370,6 +371,7 @@ multiply_gradient (PodPass *pass, const Routed *r, const Grouped *weight, uint32
       return pass->value;
     }
   make_exact (r, &kernel);
+  kernel.n_launches = kernel.batch; /* one matmul of each expert: TransformerEngine's GroupedLinear */
   op = pod_pass_weight_compute (pass, name, detail, &kernel);
   if (pass->part == POD_PART_WEIGHT)
     pod_builder_free_buffer (&emitter->builder, op, emitter->label_kept_grads, kept_bytes (pass, r, weight));

@@ -154,6 +154,40 @@ pod_report_kernels (const PodExecResult *exec, unsigned n_most, GPtrArray *words
   return table;
 }
 
+/* -- losses ------------------------------------------------------------------------------------ */
+
+/* What the step loses against kernels that run alone, by cause. */
+static void
+append_losses (GString *out, const PodExecResult *exec)
+{
+  static const char *const causes[POD_N_LOSSES] = {
+    [POD_LOSS_CLOCK] = "the power limit lowers the clock of matrix units",
+    [POD_LOSS_SPREAD] = "the slowest of the chips sets the pace",
+    [POD_LOSS_ATTENTION] = "the framework's attention kernels are others than the chip file's",
+    [POD_LOSS_ELEMENTWISE] = "element-wise passes are not fused",
+    [POD_LOSS_HOST] = "the device waits for the host to launch",
+  };
+  const double time_s = (double) exec->time_ps / 1e12;
+  g_autoptr (PodTable) table = pod_table_new ((const char *const[]){ "loss", ">total", ">share", "cause", NULL });
+  unsigned n = 0;
+
+  for (unsigned loss = 0; loss < POD_N_LOSSES; loss++)
+    {
+      g_autofree char *total = pod_format_seconds (exec->losses_s[loss]);
+      g_autofree char *share = pod_report_percent (time_s > 0 ? exec->losses_s[loss] / time_s : 0);
+
+      if (exec->losses_s[loss] == 0)
+        continue;
+      pod_table_add_row (table, (const char *const[]){ pod_loss_names[loss], total, share, causes[loss] });
+      n++;
+    }
+  if (n == 0)
+    return;
+  g_autofree char *text = pod_table_to_text (table);
+
+  g_string_append_printf (out, "\nlosses: parts of the critical rank's kernels, against kernels that run alone\n%s", text);
+}
+
 /* -- collectives ------------------------------------------------------------------------------- */
 
 PodTable *
@@ -215,6 +249,7 @@ pod_report_explain (const PodExecResult *exec)
   append_table (out, "kernels: a step of the rank that runs each most, share of the step",
                 pod_report_kernels (exec, UINT_MAX, words), words);
   g_ptr_array_set_size (words, 0);
+  append_losses (out, exec);
   append_table (out, "collectives: alone on an empty network, total = calls x alone, hidden or not",
                 pod_report_collectives (exec, UINT_MAX, words), words);
   return g_string_free (out, FALSE);

@@ -460,7 +460,7 @@ pod_run_prepare (const PodScenario *scenario, PodRun *run, GError **error)
   if (!parse_seq_len (scenario, run, error) || !pack_documents (scenario, run, error) || !parse_global_batch (scenario, run, error) || !parse_stage_layers (scenario, run, error)
       || !pod_run_parse_overhead (scenario, run, error) || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error) || !choose_attention (scenario, run, error)
       || !pod_layout_check (&run->job.layout, run->model, &run->job.batch, run->topology->n_devices, scenario->allow_idle == 1, run->assumptions, error)
-      || !choose_routing (scenario, run, error) || !choose_schedule (scenario, run, error))
+      || !choose_routing (scenario, run, error) || !pod_run_choose_software (scenario, run, error) || !choose_schedule (scenario, run, error))
     return false;
   run->part_layers = pod_layout_place (&run->job.layout, run->model, &run->job.batch, run->schedule->n_parts, error);
   if (run->part_layers == NULL)

@@ -1,46 +1,38 @@
+#include "scenario/result-private.h"
+
 #include <string.h>
 
+#include "base/data-path.h"
 #include "base/error.h"
-#include "scenario/scenario.h"
+#include "base/xml.h"
 
-/* What frameworks do unless told otherwise, as options of a run. */
+/* Frameworks: workloads/frameworks/NAME.xml says what each does unless told otherwise, as options of a run, and what its steps lose. */
 
-typedef struct
+static PodXml *
+load (const char *name, GError **error)
 {
-  const char *option;
-  const char *value; /* NULL for a flag that is on */
-} Default;
+  g_autofree char *file = pod_data_find ("workloads/frameworks", name, ".xml");
+  g_autofree char *schema = pod_data_find ("workloads/frameworks", "framework.xsd", ".xsd");
 
-static const struct
-{
-  const char *name;
-  Default defaults[14];
-} frameworks[] = {
-  /* MaxText, configs/base.yml: weight_dtype and grad_dtype float32, dtype bfloat16, adam moments in the weights' dtype, remat_policy full,
-   * gradient_clipping_threshold 1.0, context_parallel_strategy all_gather. The weights are their own master; XLA converts them before it gathers. */
-  { "maxtext",
-    { { "param-dtype", "fp32" }, { "master-dtype", "none" }, { "gather-dtype", "bf16" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "bf16" }, { "recompute", "full" },
-      { "optimizer", "adam" }, { "clip-grad", NULL }, { "cp-kind", "allgather" } } },
-  /* Megatron-LM, arguments.py: with --bf16 main gradients are accumulated and reduced in fp32 (accumulate_allreduce_grads_in_fp32), the
-   * optimizer holds an fp32 copy of the weights: 18 bytes a parameter; clip_grad 1.0; overlap_grad_reduce off; no recomputation; cp_comm_type p2p. */
-  { "megatron",
-    { { "param-dtype", "bf16" }, { "master-dtype", "fp32" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "fp32" }, { "optimizer", "adam" }, { "no-overlap-dp", NULL },
-      { "recompute", "none" }, { "clip-grad", NULL }, { "cp-kind", "ring" } } },
-  /* torchtitan: FSDP2 with mixed_precision_param bfloat16 and mixed_precision_reduce float32 over fp32 weights, AdamW in their dtype,
-   * max_norm 1.0: 16 bytes a parameter; cross-entropy of float() logits; context_parallel_rotate_method allgather;
-   * its 8B configuration's selective checkpointing per operation. */
-  { "torchtitan",
-    { { "param-dtype", "fp32" }, { "master-dtype", "none" }, { "gather-dtype", "bf16" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "fp32" }, { "optimizer", "adam" },
-      { "clip-grad", NULL }, { "cp-kind", "allgather" }, { "cross-entropy", "eager" }, { "recompute", "op" } } },
-  /* DeepSpeed's BF16_Optimizer: bf16 weights, fp32 gradients accumulated (gradient_accumulation_dtype) and reduced in bf16
-   * (communication_data_type), fp32 copy of the weights; gradients of a microbatch are added when it is through (update_hp_grads); a stage's outputs stay in its
-   * pipe_buffers until their backward. 15 % of what PyTorch's allocator holds without expandable segments is lost between buffers: the mean of
-   * eight models fine-tuned or trained with ZeRO and recomputation (GMLake, arXiv 2401.08156); sequence parallelism is Ulysses. */
-  { "deepspeed",
-    { { "param-dtype", "bf16" }, { "master-dtype", "fp32" }, { "grad-dtype", "fp32" }, { "reduce-dtype", "bf16" }, { "optimizer", "adam" }, { "clip-grad", NULL },
-      { "cp-kind", "ulysses" }, { "grad-accumulation", "apart" }, { "stage-outputs", "kept" },
-      { "memory-fragmentation", "0.176" } } },
-};
+  if (file == NULL)
+    {
+      g_autoptr (GPtrArray) names = pod_data_list ("workloads/frameworks", ".xml");
+      g_autofree char *known = NULL;
+
+      g_ptr_array_add (names, NULL);
+      known = g_strjoinv (", ", (char **) names->pdata);
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--framework: unknown '%s'; known are %s", name, known);
+      return NULL;
+    }
+  if (schema == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "%s: the schema workloads/frameworks/framework.xsd is missing: set PODSIM_PATH", file);
+      return NULL;
+    }
+  return pod_xml_load (file, schema, error);
+}
+
+/* ---- what it does unless told otherwise ---- */
 
 static bool
 is_said (const PodScenario *scenario, const char *name)
@@ -56,26 +48,120 @@ is_said (const PodScenario *scenario, const char *name)
 bool
 pod_scenario_apply_framework (PodScenario *scenario, GError **error)
 {
+  g_autoptr (PodXml) xml = NULL;
+  g_autoptr (GString) note = NULL;
+
   if (scenario->framework == NULL)
     return true;
-  for (unsigned i = 0; i < G_N_ELEMENTS (frameworks); i++)
-    if (strcmp (frameworks[i].name, scenario->framework) == 0)
-      {
-        g_autoptr (GString) note = g_string_new ("framework ");
+  xml = load (scenario->framework, error);
+  if (xml == NULL)
+    return false;
+  note = g_string_new ("framework ");
+  g_string_append_printf (note, "%s:", scenario->framework);
+  for (xmlNodePtr node = pod_xml_child (pod_xml_root (xml), "option"); node != NULL; node = pod_xml_next (node, "option"))
+    {
+      g_autofree char *name = pod_xml_attr (node, "name");
+      g_autofree char *value = pod_xml_attr (node, "value");
 
-        g_string_append_printf (note, "%s:", frameworks[i].name);
-        for (const Default *d = frameworks[i].defaults; d->option != NULL; d++)
-          {
-            if (is_said (scenario, d->option))
-              continue;
-            if (!pod_scenario_set (scenario, d->option, d->value, error))
-              return false;
-            g_string_append_printf (note, " --%s%s%s", d->option, d->value != NULL ? "=" : "", d->value != NULL ? d->value : "");
-          }
-        g_free (scenario->framework_note);
-        scenario->framework_note = g_string_free (g_steal_pointer (&note), FALSE);
-        return true;
-      }
-  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--framework: unknown '%s'; known are maxtext, megatron, torchtitan, deepspeed", scenario->framework);
+      if (is_said (scenario, name))
+        continue;
+      if (!pod_scenario_set (scenario, name, value, error))
+        {
+          g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+          return false;
+        }
+      g_string_append_printf (note, " --%s%s%s", name, value != NULL ? "=" : "", value != NULL ? value : "");
+    }
+  g_free (scenario->framework_note);
+  scenario->framework_note = g_string_free (g_steal_pointer (&note), FALSE);
+  return true;
+}
+
+/* ---- what its steps lose ---- */
+
+static bool
+invalid (GError **error, const char *name, const char *what, const char *text)
+{
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "%s: %s, got '%s'", name, what, text);
   return false;
+}
+
+static bool
+set_number (const char *name, const char *text, PodUnit unit, double least, double most, double *out, GError **error)
+{
+  if (!pod_parse_quantity (text, unit, out, error))
+    {
+      g_prefix_error (error, "%s: ", name);
+      return false;
+    }
+  if (*out >= least && *out <= most)
+    return true;
+  return invalid (error, name, "is out of its range", text);
+}
+
+static bool
+set_loss (PodStepSoftware *software, const char *name, const char *text, GError **error)
+{
+  int word = 0;
+
+  if (strcmp (name, "elementwise_passes") == 0)
+    return set_number (name, text, POD_UNIT_COUNT, 1, 10, &software->elementwise_passes, error);
+  if (strcmp (name, "launch") == 0)
+    return set_number (name, text, POD_UNIT_SECONDS, 0, 1, &software->launch_s, error);
+  if (strcmp (name, "fsdp_rate") == 0)
+    return set_number (name, text, POD_UNIT_RATIO, 0.001, 1, &software->fsdp_rate_ratio, error);
+  if (strcmp (name, "attention_kernel") != 0)
+    return invalid (error, "framework", "has elementwise_passes, attention_kernel, launch, fsdp_rate", name);
+  if (!pod_run_choose ("framework: attention_kernel", text, pod_attention_kernel_names, 0, &word, error))
+    return false;
+  software->attention = (PodAttentionKernel) word;
+  return true;
+}
+
+static bool
+read_losses (const char *name, PodStepSoftware *software, GError **error)
+{
+  g_autoptr (PodXml) xml = load (name, error);
+
+  if (xml == NULL)
+    return false;
+  for (xmlNodePtr node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL; node = pod_xml_next (node, NULL))
+    {
+      g_autofree char *value = pod_xml_attr (node, "value");
+
+      if (strcmp ((const char *) node->name, "option") == 0)
+        continue;
+      if (!set_loss (software, (const char *) node->name, value, error))
+        {
+          g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+          return false;
+        }
+    }
+  return true;
+}
+
+bool
+pod_run_choose_software (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  static const char prefix[] = "framework.";
+
+  pod_step_software_init (&run->software);
+  run->software.n_chips = run->topology->n_chips;
+  if (scenario->framework != NULL && !read_losses (scenario->framework, &run->software, error))
+    return false;
+  for (guint i = 0; i < scenario->set->len; i++)
+    {
+      const char *text = g_ptr_array_index (scenario->set, i);
+      g_auto (GStrv) pair = g_strsplit (text, "=", 2);
+
+      if (!g_str_has_prefix (text, prefix))
+        continue;
+      if (!set_loss (&run->software, pair[0] + strlen (prefix), pair[1], error))
+        {
+          g_prefix_error (error, "--set %s: ", text);
+          return false;
+        }
+      pod_run_assume (run->assumptions, "set: %s", text);
+    }
+  return true;
 }

@@ -11,6 +11,9 @@ bool pod_run_choose (const char *option, const char *text, const char *const *wo
 /* Fills run->topology, model, job, mesh and schedule from the scenario: everything but the program and its execution. */
 bool pod_run_prepare (const PodScenario *scenario, PodRun *run, GError **error);
 
+/* How the scenario's framework runs kernels: its file and --set framework.FIELD=VALUE. */
+bool pod_run_choose_software (const PodScenario *scenario, PodRun *run, GError **error);
+
 /* Reads the options that only the summary needs: before a run, not after it. */
 bool pod_run_check_summary (const PodScenario *scenario, GError **error);
 

@@ -103,6 +103,25 @@ recomputed_flops (const PodRun *run, bool is_causal_halved)
   return sum;
 }
 
+/* The critical rank's kernels by kind, and how many it launches. */
+static void
+set_kernels (JsonObject *result, const PodExecResult *exec)
+{
+  const double attention_s = exec->kernel_s[POD_KERNEL_ATTENTION] + exec->kernel_s[POD_KERNEL_ATTENTION_BACKWARD];
+
+  pod_result_set_double (result, "step.kernels_s.matmul", exec->kernel_s[POD_KERNEL_MATMUL]);
+  pod_result_set_double (result, "step.kernels_s.attention", attention_s);
+  pod_result_set_double (result, "step.kernels_s.elementwise", exec->kernel_s[POD_KERNEL_VECTOR]);
+  pod_result_set_double (result, "step.kernels_s.optimizer", exec->kernel_s[POD_KERNEL_OPTIMIZER]);
+  pod_result_set_int (result, "step.kernels", (int64_t) exec->n_kernels);
+  for (unsigned loss = 0; loss < POD_N_LOSSES; loss++)
+    {
+      g_autofree char *key = g_strdup_printf ("step.losses_s.%s", pod_loss_names[loss]);
+
+      pod_result_set_double (result, key, exec->losses_s[loss]);
+    }
+}
+
 static void
 set_step (PodRun *run, const PodTokenFlops *flops, unsigned convention)
 {
@@ -123,6 +142,7 @@ set_step (PodRun *run, const PodTokenFlops *flops, unsigned convention)
   pod_result_set_double (r, "step.compute_s", seconds (b->compute_ps));
   pod_result_set_double (r, "step.optimizer_s", seconds (b->optimizer_ps));
   pod_result_set_double (r, "step.recompute_s", seconds (b->recompute_ps));
+  set_kernels (r, exec);
   pod_result_set_double (r, "step.bubble_s", seconds (b->bubble_ps));
   pod_result_set_double (r, "step.idle_s", seconds (b->idle_ps));
   set_axes (r, "step.exposed_comm_s", b->exposed_ps, &job->layout);

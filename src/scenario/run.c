@@ -17,9 +17,9 @@ split_set (const char *text, GError **error)
 {
   g_auto (GStrv) pair = g_strsplit (text, "=", 2);
 
-  if (g_strv_length (pair) != 2 || (!g_str_has_prefix (pair[0], "chip.") && !g_str_has_prefix (pair[0], "topology.") && !g_str_has_prefix (pair[0], "model.")))
+  if (g_strv_length (pair) != 2 || (!g_str_has_prefix (pair[0], "chip.") && !g_str_has_prefix (pair[0], "topology.") && !g_str_has_prefix (pair[0], "model.") && !g_str_has_prefix (pair[0], "framework.")))
     {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--set: '%s' is not chip.FIELD=VALUE, topology.FIELD=VALUE or model.FIELD=VALUE", text);
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--set: '%s' is not chip.FIELD=VALUE, topology.FIELD=VALUE, model.FIELD=VALUE or framework.FIELD=VALUE", text);
       return NULL;
     }
   return g_steal_pointer (&pair);
@@ -36,7 +36,7 @@ set_topology (const PodScenario *scenario, PodTopology *topology, GPtrArray *ass
 
       if (pair == NULL)
         return false;
-      if (g_str_has_prefix (pair[0], "model."))
+      if (g_str_has_prefix (pair[0], "model.") || g_str_has_prefix (pair[0], "framework."))
         continue;
       if (!pod_topology_set (topology, pair[0], pair[1], error))
         {
@@ -209,6 +209,7 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
   static const char *const folds[] = { "auto", "off", NULL };
   PodExecRequest exec = { .topology = run->topology,
                           .fidelity = run->fidelity,
+                          .software = &run->software,
                           .library = run->library,
                           .record = request->record,
                           .n_record = request->n_record,

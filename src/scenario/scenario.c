@@ -12,7 +12,7 @@
 #define AT(field) offsetof (PodScenario, field)
 
 const PodOption pod_scenario_options[] = {
-  { "framework", POD_OPTION_TEXT, AT (framework), "NAME", "defaults of maxtext, megatron, torchtitan or deepspeed for what is not said" },
+  { "framework", POD_OPTION_TEXT, AT (framework), "NAME", "defaults of a framework (maxtext, megatron, torchtitan, deepspeed, ...) for what is not said, and what its steps lose" },
   { "topology", POD_OPTION_TEXT, AT (topology), "T", "machine: a file, a name in topologies/, or CHIP:SHAPE (tpu-v5p:16x16x16, h100:8x128)" },
   { "model", POD_OPTION_TEXT, AT (model), "M", "model: a Hugging Face config.json, or a name in workloads/models/" },
   { "workload", POD_OPTION_TEXT, AT (workload), "FILE", "XML file with model, batch, precision and layout; options override it" },
@@ -80,7 +80,7 @@ const PodOption pod_scenario_options[] = {
   { "tokens", POD_OPTION_TEXT, AT (tokens), "TOTAL", "tokens of the whole training: days, cost, energy" },
   { "price", POD_OPTION_PRICE, AT (price), "USD", "price of a chip-hour (the chip file's)" },
   { "availability", POD_OPTION_SHARE, AT (availability), "RATIO", "share of time that trains (1)" },
-  { "set", POD_OPTION_LIST, AT (set), "PATH=VALUE", "override a number: chip.hbm_bandwidth=1.23TB/s, model.layers=8; may be repeated" },
+  { "set", POD_OPTION_LIST, AT (set), "PATH=VALUE", "override a number: chip.hbm_bandwidth=1.23TB/s, model.layers=8, framework.launch=5us; may be repeated" },
   { "strict", POD_OPTION_FLAG, AT (strict), NULL, "an option that contradicts the workload file is an error" },
   { NULL, POD_OPTION_TEXT, 0, NULL, NULL },
 };

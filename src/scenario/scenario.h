@@ -145,6 +145,7 @@ typedef struct
   PodProgram *program;
   PodExecResult *exec;
   PodFidelity fidelity;
+  PodStepSoftware software;
   GPtrArray *assumptions; /* (element-type utf8) */
   GPtrArray *warnings;
   PodMeshShardings *shardings; /* (nullable) where the layout was said by them */

@@ -18,6 +18,11 @@ static const char *const family_names[] = {
   [POD_FAMILY_MESH] = "mesh",
 };
 
+const char *const pod_attention_kernel_names[POD_N_ATTENTION_KERNELS + 1] = {
+  [POD_ATTENTION_KERNEL_CHIP] = "chip", [POD_ATTENTION_KERNEL_TRITON] = "triton", [POD_ATTENTION_KERNEL_FA1] = "fa1",
+  [POD_ATTENTION_KERNEL_FA2] = "fa2",   [POD_ATTENTION_KERNEL_CUDNN] = "cudnn",
+};
+
 static const char *const wrap_names[] = {
   [POD_WRAP_NEVER] = "never",
   [POD_WRAP_ALWAYS] = "always",

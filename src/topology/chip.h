@@ -48,6 +48,19 @@ typedef enum
   POD_N_SURFACES
 } PodChipSurface;
 
+/* Attention kernels that a framework may run in place of those that attention_efficiency was fitted to. */
+typedef enum
+{
+  POD_ATTENTION_KERNEL_CHIP,   /* those of attention_efficiency */
+  POD_ATTENTION_KERNEL_TRITON, /* FlashAttention in Triton, 2023 */
+  POD_ATTENTION_KERNEL_FA1,    /* FlashAttention 1 */
+  POD_ATTENTION_KERNEL_FA2,    /* FlashAttention 2, PyTorch's SDPA */
+  POD_ATTENTION_KERNEL_CUDNN,  /* cuDNN's, FlashAttention 3 */
+  POD_N_ATTENTION_KERNELS
+} PodAttentionKernel;
+
+extern const char *const pod_attention_kernel_names[POD_N_ATTENTION_KERNELS + 1]; /* ends with NULL */
+
 typedef struct
 {
   char *name;  /* "tpu-v5p" */
@@ -117,6 +130,10 @@ typedef struct
   double core_bytes_per_s;       /* GPUs: what one core (SM, CU) pulls in on its own; 0 = no limit */
   double tile_s;                 /* GPUs: start and end of one output tile on a core */
   double split_k_s;              /* GPUs: reduction after a matmul whose k is split over cores */
+  double matmul_power_w;         /* that matmuls back to back would draw at full clock; 0 = no more than tdp_w */
+  double unaligned_matmul;       /* GPUs: part of the matmul rate where rows of an operand are no multiples of 16 bytes; 0 = all of it */
+  double clock_spread;           /* standard deviation over mean of the clocks that equal chips sustain */
+  double attention_kernel_efficiency[POD_N_ATTENTION_KERNELS]; /* as attention_efficiency; 0 = that itself */
   PodSurface *surfaces[POD_N_SURFACES]; /* (nullable elements) owned */
   GPtrArray *sources;            /* (element-type utf8) "field: source" lines as the file has them */
   char *note;                    /* (nullable) what the model simplifies on this chip; printed with the assumptions */

@@ -472,16 +472,6 @@ set_overlap (PodScenario *scenario, const PodTrainingRow *row, GError **error)
              || set_flag (scenario, "overlap-tp", is_tp_overlapped, error));
 }
 
-/* Megatron's training before FlashAttention: scores in memory, softmax a kernel of its own. FlashAttention is of May 2022 (arXiv 2205.14135)
- * and in Megatron-LM since January 2023; torch's and JAX's stacks here are all younger. */
-static bool
-set_attention (PodScenario *scenario, const PodTrainingRow *row, GError **error)
-{
-  const bool is_megatron = row->framework != NULL && strstr (row->framework, "Megatron") != NULL;
-
-  return !is_megatron || row->year == 0 || row->year >= 2023 || pod_scenario_set (scenario, "attention-kind", "unfused", error);
-}
-
 /* DeepEP and HybridEP send a token once to each node that has experts of it, however many those are. */
 static bool
 set_experts (PodScenario *scenario, const PodTrainingRow *row, GError **error)
@@ -509,7 +499,7 @@ pod_training_scenario (const PodTrainingRow *row, GError **error)
   if (!set_machine (scenario, row, error) || !set_batch (scenario, row, error)
       || !set_model (scenario, row, error) || !set_layout (scenario, row, error)
       || !set_precision (scenario, row, error) || !set_overlap (scenario, row, error)
-      || !set_experts (scenario, row, error) || !set_attention (scenario, row, error)
+      || !set_experts (scenario, row, error)
       || (convention != NULL
           && !pod_scenario_set (scenario, "flops-convention", convention->ours, error)))
     return NULL;

@@ -84,16 +84,13 @@ static const PodTrainingModel models[] = {
   .options = { "framework=maxtext" }
 
 static const PodTrainingFramework frameworks[] = {
-  { "llm-foundry",
-    .is_dp_overlapped = true,
-    .options = { "param-dtype=fp32", "master-dtype=none", "gather-dtype=bf16", "grad-dtype=fp32",
-                 "reduce-dtype=bf16" } },
+  { "llm-foundry", .is_dp_overlapped = true, .options = { "framework=llm-foundry" } },
   { "Megatron-Bridge", MEGATRON_CORE },
   { "Megatron-Core", MEGATRON_CORE },
-  { "NeMo Megatron", .is_sequence_parallel = false }, /* its launcher of 2022 */
+  { "NeMo Megatron", .options = { "framework=megatron-2021" } }, /* its launcher of 2022 */
   { "NeMo", MEGATRON_CORE },
   { "NVIDIA N", MEGATRON_CORE },
-  { "InternEvo", .is_dp_overlapped = true },
+  { "InternEvo", .is_dp_overlapped = true, .options = { "framework=internevo" } },
   { "torchtitan",
     .is_sequence_parallel = true,
     .is_dp_overlapped = true,
@@ -103,9 +100,9 @@ static const PodTrainingFramework frameworks[] = {
     .options = { "framework=torchtitan" } },
   { "MaxText", MAXTEXT },
   { "maxtext", MAXTEXT },
-  { "DeepSpeed ZeRO-3", .is_dp_overlapped = true },
-  { "Megatron-DeepSpeed", .options = { "grad-accumulation=apart", "stage-outputs=kept", "memory-fragmentation=0.176" } },
-  { "Megatron", .is_sequence_parallel = false }, /* -LM */
+  { "DeepSpeed ZeRO-3", .options = { "framework=deepspeed-2021" } },
+  { "Megatron-DeepSpeed", .options = { "framework=megatron-deepspeed" } },
+  { "Megatron", .options = { "framework=megatron-2021" } }, /* -LM */
   { "", .is_dp_overlapped = true },
 };
 

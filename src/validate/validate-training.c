@@ -256,9 +256,14 @@ pod_training_n_skipped (const PodTrainingValidation *validation, const char *sou
 /* Where the time goes, as podsim run splits it: keys of its result. */
 static const char *const parts[] = {
   "step.compute_s",          "step.recompute_s",        "step.optimizer_s",
+  "step.kernels_s.matmul",   "step.kernels_s.attention", "step.kernels_s.elementwise",
+  "step.kernels_s.optimizer", "step.kernels",
   "step.exposed_comm_s.dp",  "step.exposed_comm_s.fsdp", "step.exposed_comm_s.tp",
   "step.exposed_comm_s.cp",  "step.exposed_comm_s.ep",   "step.exposed_comm_s.pp",
   "step.bubble_s",           "step.idle_s",             "step.lower_bound_s",
+  "step.comm_s.dp",          "step.comm_s.fsdp",        "step.comm_s.tp",
+  "step.losses_s.clock",     "step.losses_s.spread",    "step.losses_s.attention",
+  "step.losses_s.elementwise", "step.losses_s.host",
   "memory.params_bytes",     "memory.grads_bytes",      "memory.optimizer_bytes",
   "memory.activations_bytes", "memory.workspace_bytes",
 };
@@ -347,14 +352,21 @@ add_line (PodTable *table, const PodTrainingVerdict *v)
     g_free (cells[i]);
 }
 
-/* "step.exposed_comm_s.dp" is the column exposed_dp_s. */
+/* "step.exposed_comm_s.dp" is the column exposed_dp_s, "step.losses_s.clock" lost_clock_s. */
 static char *
 part_title (const char *path)
 {
-  const char *axis = strrchr (path, '.') + 1;
+  static const struct
+  {
+    const char *within;
+    const char *prefix;
+  } kinds[] = { { "exposed_comm_s.", "exposed_" }, { ".comm_s.", "comm_" }, { "kernels_s.", "kernels_" }, { "losses_s.", "lost_" } };
+  const char *name = strrchr (path, '.') + 1;
 
-  return g_strrstr (path, "exposed") != NULL ? g_strdup_printf ("exposed_%s_s", axis)
-                                             : g_strdup (axis);
+  for (size_t i = 0; i < G_N_ELEMENTS (kinds); i++)
+    if (strstr (path, kinds[i].within) != NULL)
+      return g_strdup_printf ("%s%s_s", kinds[i].prefix, name);
+  return g_strdup (name);
 }
 
 PodTable *
