@@ -9,6 +9,7 @@
  *   POD_ERROR_UNSUPPORTED  legal, but nothing here can model it                         exit 2
  *   POD_ERROR_INFEASIBLE   valid, but it cannot be: does not divide, deadlock           exit 3
  *   POD_ERROR_LIMIT        a named limit was passed                                     exit 3
+ *   POD_ERROR_MEMORY       more than a device's memory holds                            exit 3
  */
 typedef enum
 {
@@ -18,6 +19,7 @@ typedef enum
   POD_ERROR_UNSUPPORTED,
   POD_ERROR_INFEASIBLE,
   POD_ERROR_LIMIT,
+  POD_ERROR_MEMORY,
 } PodErrorCode;
 
 #define POD_ERROR (pod_error_quark ())

@@ -49,6 +49,7 @@ pod_cli_fail (const GError *error)
   static const int status_of_code[] = {
     [POD_ERROR_IO] = 1,          [POD_ERROR_PARSE] = 2,      [POD_ERROR_INVALID] = 2,
     [POD_ERROR_UNSUPPORTED] = 2, [POD_ERROR_INFEASIBLE] = 3, [POD_ERROR_LIMIT] = 3,
+    [POD_ERROR_MEMORY] = 3,
   };
 
   print_line (error->message);

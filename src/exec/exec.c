@@ -391,7 +391,7 @@ is_too_much (const Exec *exec, GError **error)
 
   if (!(most > 0 && pod_account_highest (exec->account) > most))
     return false;
-  g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "a rank holds %.0f bytes at %g s, more than %.0f", pod_account_highest (exec->account),
+  g_set_error (error, POD_ERROR, POD_ERROR_MEMORY, "a rank holds %.0f bytes at %g s, more than %.0f", pod_account_highest (exec->account),
                (double) pod_event_queue_now (exec->queue) / 1e12, most);
   return true;
 }

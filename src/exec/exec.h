@@ -27,7 +27,7 @@ typedef struct
   uint32_t n_record;
   bool is_recording_all;    /* every represented rank */
   bool is_recording_none;   /* the timeline stays empty: for runs that nobody looks at */
-  double most_bytes;        /* above 0: a run in which a rank holds more than that is given up with INFEASIBLE at that moment */
+  double most_bytes;        /* above 0: a run in which a rank holds more than that is given up with MEMORY at that moment */
   const volatile sig_atomic_t *is_interrupted; /* (nullable) SIGINT: the run stops and what was done is kept */
 } PodExecRequest;
 
@@ -90,7 +90,7 @@ typedef struct
   PodTimeline *timeline;
 } PodExecResult;
 
-/* Errors: INFEASIBLE "deadlock: …" with who waits for whom; UNSUPPORTED, INFEASIBLE from plans. Returns: (transfer full) */
+/* Errors: INFEASIBLE "deadlock: …" with who waits for whom; MEMORY beyond most_bytes; UNSUPPORTED, INFEASIBLE from plans. Returns: (transfer full) */
 PodExecResult *pod_exec_run (const PodExecRequest *request, GError **error);
 void pod_exec_result_free (PodExecResult *result);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodExecResult, pod_exec_result_free)

@@ -435,10 +435,8 @@ choose_library (const PodScenario *scenario, PodRun *run, GError **error)
 }
 
 bool
-pod_run_prepare (const PodScenario *scenario, PodRun *run, GError **error)
+pod_run_prepare_job (const PodScenario *scenario, PodRun *run, GError **error)
 {
-  PodTraffic traffic;
-
   if (!pod_run_check_summary (scenario, error))
     return false;
   if (scenario->fidelity == NULL)
@@ -466,6 +464,16 @@ pod_run_prepare (const PodScenario *scenario, PodRun *run, GError **error)
   if (run->part_layers == NULL)
     return false;
   run->job.part_layers = run->part_layers;
+  return true;
+}
+
+bool
+pod_run_prepare (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  PodTraffic traffic;
+
+  if (!pod_run_prepare_job (scenario, run, error))
+    return false;
   pod_job_traffic (&run->job, pod_chip_peak (run->topology->chip, run->job.dtype, run->fidelity == POD_FIDELITY_BOOK, NULL), &traffic);
   run->mesh = pod_mesh_new (run->topology, &run->job.layout, scenario->map, scenario->order, &traffic, error);
   return run->mesh != NULL;

@@ -10,6 +10,8 @@ bool pod_run_choose (const char *option, const char *text, const char *const *wo
 
 /* Fills run->topology, model, job, mesh and schedule from the scenario: everything but the program and its execution. */
 bool pod_run_prepare (const PodScenario *scenario, PodRun *run, GError **error);
+/* The same but for the mesh: what divides, and nothing placed. */
+bool pod_run_prepare_job (const PodScenario *scenario, PodRun *run, GError **error);
 
 /* How the scenario's framework runs kernels: its file and --set framework.FIELD=VALUE. */
 bool pod_run_choose_software (const PodScenario *scenario, PodRun *run, GError **error);

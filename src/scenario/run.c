@@ -273,6 +273,16 @@ pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GEr
   return g_steal_pointer (&run);
 }
 
+bool
+pod_scenario_check (const PodScenario *scenario, GError **error)
+{
+  g_autoptr (PodRun) run = g_new0 (PodRun, 1);
+
+  run->assumptions = g_ptr_array_new_with_free_func (g_free);
+  run->warnings = g_ptr_array_new_with_free_func (g_free);
+  return pod_run_prepare_job (scenario, run, error);
+}
+
 void
 pod_run_free (PodRun *run)
 {

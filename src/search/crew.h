@@ -1,0 +1,47 @@
+#pragma once
+
+#include "search/row.h"
+
+/* Who runs candidates: threads of this process, and under mpirun the other ranks. Chunks of candidates are given out one at a time and come
+ * back as rows, in any order. */
+
+typedef struct PodCrew PodCrew;
+
+/* The scenario of a candidate. Returns: (transfer full) */
+typedef PodScenario *(*PodCrewScenario) (const void *data, uint64_t candidate);
+
+typedef struct
+{
+  PodCrewScenario scenario;
+  const void *data;
+  unsigned n_jobs; /* threads */
+  const volatile sig_atomic_t *is_interrupted; /* (nullable) */
+} PodCrewRequest;
+
+enum
+{
+  POD_CREW_CHUNK = 8,
+};
+
+typedef struct
+{
+  unsigned n;
+  PodRow rows[POD_CREW_CHUNK]; /* with status NONE where the run was interrupted */
+  GError *error;               /* (owned) (nullable) what no candidate can help */
+} PodCrewChunk;
+
+void pod_crew_chunk_free (PodCrewChunk *chunk);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodCrewChunk, pod_crew_chunk_free)
+
+PodCrew *pod_crew_new (const PodCrewRequest *request);
+/* Waits for what is under way. */
+void pod_crew_free (PodCrew *crew);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodCrew, pod_crew_free)
+
+/* Chunks that may be given before someone has two. */
+unsigned pod_crew_n_wanted (const PodCrew *crew);
+/* Chunks given and not yet taken back. */
+unsigned pod_crew_n_given (const PodCrew *crew);
+void pod_crew_give (PodCrew *crew, const uint64_t *candidates, unsigned n);
+/* The next chunk that is done, NULL after @wait_us. Returns: (transfer full) (nullable) */
+PodCrewChunk *pod_crew_take (PodCrew *crew, uint64_t wait_us);

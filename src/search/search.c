@@ -1,0 +1,489 @@
+#include "search/search.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "search/crew.h"
+#include "search/families.h"
+#include "search/rank.h"
+
+const char *const pod_objective_names[POD_N_OBJECTIVES + 1] = {
+  [POD_OBJECTIVE_TIME] = "time",
+  [POD_OBJECTIVE_COST] = "cost",
+  [POD_OBJECTIVE_MEMORY] = "memory",
+};
+
+/* What is known of a candidate before it is run. */
+typedef struct
+{
+  uint64_t candidate;
+  int64_t time_ps; /* no step is shorter */
+  double bytes;    /* nor needs less */
+} Screened;
+
+typedef struct
+{
+  const PodSpace *space;
+  const PodSearchRequest *request;
+  PodFamilies *families;
+  GMutex lock;
+  GArray *screened;     /* Screened: those not refused */
+  uint64_t n_refused;
+  uint64_t n_repeated;
+  uint64_t n_seen;
+  GError *error;        /* (nullable) no candidate can help it */
+  GArray *best;         /* PodRow */
+  GArray *fitting;      /* PodRow: all that were run and fit, with fronts */
+  uint64_t n_too_large;
+  uint64_t n_fitting;
+  uint64_t n_run;
+  int64_t begin_us;
+} Search;
+
+static bool
+is_interrupted (const Search *search)
+{
+  return search->request->is_interrupted != NULL && *search->request->is_interrupted;
+}
+
+static void
+tell (Search *search, uint64_t n_done, uint64_t n_left, bool is_screening)
+{
+  const PodSearchProgress progress = { .n_done = n_done,
+                                       .n_left = n_left,
+                                       .elapsed_s = (double) (g_get_monotonic_time () - search->begin_us) / 1e6,
+                                       .best = search->best->len > 0 ? &g_array_index (search->best, PodRow, 0) : NULL,
+                                       .is_screening = is_screening };
+
+  if (search->request->progress != NULL)
+    search->request->progress (&progress, search->request->progress_data);
+}
+
+/* -- screening: refusals and bounds, all threads over ranges of candidates ---- */
+
+enum
+{
+  SCREEN_RANGE = 64,
+};
+
+static bool
+is_refusal (const GError *error)
+{
+  return error->domain == POD_ERROR && (error->code == POD_ERROR_UNSUPPORTED || error->code == POD_ERROR_INFEASIBLE || error->code == POD_ERROR_LIMIT);
+}
+
+/* Returns false on an error that is none of the candidate. */
+static bool
+screen_one (Search *search, uint64_t candidate, GArray *kept, uint64_t *n_refused, GError **error)
+{
+  g_autoptr (PodScenario) scenario = pod_space_scenario (search->space, candidate);
+  g_autoptr (GError) refusal = NULL;
+  const Screened entry = { .candidate = candidate };
+
+  if (pod_scenario_check (scenario, &refusal))
+    g_array_append_val (kept, entry);
+  else if (is_refusal (refusal))
+    {
+      pod_families_add (search->families, candidate, refusal->message);
+      ++*n_refused;
+    }
+  else
+    {
+      g_propagate_error (error, g_steal_pointer (&refusal));
+      return false;
+    }
+  return true;
+}
+
+static void
+screen_range (void *task, void *data)
+{
+  Search *search = data;
+  const uint64_t first = (uint64_t) (GPOINTER_TO_SIZE (task) - 1) * SCREEN_RANGE;
+  const uint64_t end = MIN (first + SCREEN_RANGE, search->space->n_candidates);
+  g_autoptr (GArray) kept = g_array_new (FALSE, FALSE, sizeof (Screened));
+  g_autoptr (GError) error = NULL;
+  uint64_t n_refused = 0;
+  uint64_t n_repeated = 0;
+
+  for (uint64_t c = first; c < end && error == NULL && !is_interrupted (search); c++)
+    if (pod_space_is_repeated (search->space, c))
+      n_repeated++;
+    else
+      screen_one (search, c, kept, &n_refused, &error);
+  g_mutex_lock (&search->lock);
+  g_array_append_vals (search->screened, kept->data, kept->len);
+  search->n_refused += n_refused;
+  search->n_repeated += n_repeated;
+  search->n_seen += end - first;
+  if (search->error == NULL)
+    search->error = g_steal_pointer (&error);
+  g_mutex_unlock (&search->lock);
+}
+
+/* Least bound first; of equals the lowest candidate. */
+static gint
+compare_screened (gconstpointer a, gconstpointer b, void *data)
+{
+  const Screened *x = a;
+  const Screened *y = b;
+  const PodObjective objective = *(const PodObjective *) data;
+
+  if (objective == POD_OBJECTIVE_MEMORY && x->bytes != y->bytes)
+    return x->bytes < y->bytes ? -1 : 1;
+  if (x->time_ps != y->time_ps)
+    return x->time_ps < y->time_ps ? -1 : 1;
+  return x->candidate < y->candidate ? -1 : x->candidate > y->candidate;
+}
+
+/* The memory that a layout of the space may take: what is asked for, or what its device has. */
+static double
+most_bytes (const Search *search)
+{
+  return search->request->most_bytes > 0 ? search->request->most_bytes : INFINITY;
+}
+
+static bool
+screen (Search *search, GError **error)
+{
+  GThreadPool *pool = g_thread_pool_new (screen_range, search, (gint) MAX (search->request->n_jobs, 1), TRUE, NULL);
+  const uint64_t n_ranges = (search->space->n_candidates + SCREEN_RANGE - 1) / SCREEN_RANGE;
+
+  for (uint64_t r = 0; r < n_ranges; r++)
+    g_thread_pool_push (pool, GSIZE_TO_POINTER (r + 1), NULL);
+  while (g_thread_pool_unprocessed (pool) > 0)
+    {
+      uint64_t n_seen;
+
+      g_usleep (20000);
+      g_mutex_lock (&search->lock);
+      n_seen = search->n_seen;
+      g_mutex_unlock (&search->lock);
+      tell (search, n_seen, search->space->n_candidates - n_seen, true);
+    }
+  g_thread_pool_free (pool, FALSE, TRUE);
+  if (search->error != NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&search->error));
+      return false;
+    }
+  g_array_sort_with_data (search->screened, compare_screened, (void *) &search->request->objective);
+  return true;
+}
+
+/* -- running, best bound first ---- */
+
+/* USD of a step per second of it; 0 where no price is known. */
+static double
+usd_per_s (const Search *search, uint64_t candidate)
+{
+  const PodSpaceLayout *entry = &g_array_index (search->space->layouts, PodSpaceLayout, candidate / search->space->n_combinations);
+  const PodTopology *topology = g_ptr_array_index (search->space->machines, entry->machine);
+  const double price = search->space->base->price >= 0 ? search->space->base->price : topology->chip->price_usd_per_h;
+
+  return MAX (price, 0) * topology->n_chips / 3600;
+}
+
+/* The least that the objective can come to. The last factor covers the rounding of the product. */
+static double
+bound_of (const Search *search, const Screened *entry)
+{
+  switch (search->request->objective)
+    {
+    case POD_OBJECTIVE_COST:
+      return (double) entry->time_ps / 1e12 * usd_per_s (search, entry->candidate) * (1 - 1e-12);
+    case POD_OBJECTIVE_MEMORY:
+      return entry->bytes;
+    default:
+      return (double) entry->time_ps;
+    }
+}
+
+/* Beyond this nothing is among the best. */
+static double
+limit_of (const Search *search)
+{
+  if (search->best->len < search->request->n_top || search->request->is_exhaustive)
+    return INFINITY;
+  return pod_rank_value (search->request->objective, &g_array_index (search->best, PodRow, search->best->len - 1));
+}
+
+static uint32_t
+chips_of (const Search *search, uint64_t candidate)
+{
+  const PodSpaceLayout *entry = &g_array_index (search->space->layouts, PodSpaceLayout, candidate / search->space->n_combinations);
+  const PodTopology *topology = g_ptr_array_index (search->space->machines, entry->machine);
+
+  return (uint32_t) ((uint64_t) pod_layout_n_ranks (&entry->layout) * topology->n_chips / topology->n_devices);
+}
+
+/* Whether a row that was run beats the candidate's bounds in all that the fronts ask: then it is on none of them. */
+static bool
+is_dominated (const Search *search, const Screened *entry)
+{
+  const uint32_t chips = chips_of (search, entry->candidate);
+
+  for (guint i = 0; i < search->fitting->len; i++)
+    {
+      const PodRow *row = &g_array_index (search->fitting, PodRow, i);
+
+      if (row->time_ps < entry->time_ps && pod_row_bytes (row) <= entry->bytes && row->chips_used <= chips)
+        return true;
+    }
+  return false;
+}
+
+static bool
+is_ruled_out (const Search *search, const Screened *entry)
+{
+  if (search->request->is_exhaustive)
+    return false;
+  if (entry->bytes > most_bytes (search))
+    return true;
+  return bound_of (search, entry) > limit_of (search) && (!search->request->has_fronts || is_dominated (search, entry));
+}
+
+static void
+take_row (Search *search, const PodRow *row)
+{
+  if (row->status == POD_ROW_NONE)
+    return;
+  search->n_run++;
+  if (row->status == POD_ROW_REFUSED)
+    {
+      search->n_refused++;
+      pod_families_add (search->families, row->candidate, row->refusal);
+      return;
+    }
+  if (row->status == POD_ROW_TOO_LARGE || pod_row_bytes (row) > most_bytes (search))
+    return;
+  pod_rank_insert (search->request->objective, search->best, search->request->n_top, row);
+  g_array_append_vals (search->fitting, row, 1);
+}
+
+static bool
+take_chunk (Search *search, PodCrewChunk *chunk, GError **error)
+{
+  for (unsigned i = 0; i < chunk->n; i++)
+    take_row (search, &chunk->rows[i]);
+  if (chunk->error == NULL)
+    return true;
+  g_propagate_error (error, g_steal_pointer (&chunk->error));
+  return false;
+}
+
+/* Gives out candidates from @next on, but those that are ruled out by now. Returns the first that was not looked at. */
+static guint
+give_chunk (Search *search, PodCrew *crew, guint next)
+{
+  uint64_t chunk[POD_CREW_CHUNK];
+  unsigned n = 0;
+
+  for (; n < POD_CREW_CHUNK && next < search->screened->len; next++)
+    {
+      const Screened *entry = &g_array_index (search->screened, Screened, next);
+
+      if (!is_ruled_out (search, entry))
+        chunk[n++] = entry->candidate;
+    }
+  if (n > 0)
+    pod_crew_give (crew, chunk, n);
+  return next;
+}
+
+static PodScenario *
+crew_scenario (const void *space, uint64_t candidate)
+{
+  return pod_space_scenario (space, candidate);
+}
+
+static bool
+run_all (Search *search, GError **error)
+{
+  const PodCrewRequest request = { .scenario = crew_scenario, .data = search->space, .n_jobs = search->request->n_jobs, .is_interrupted = search->request->is_interrupted };
+  g_autoptr (PodCrew) crew = pod_crew_new (&request);
+  bool is_good = true;
+  guint next = 0;
+
+  while (is_good && !is_interrupted (search))
+    {
+      g_autoptr (PodCrewChunk) chunk = NULL;
+
+      while (pod_crew_n_wanted (crew) > 0 && next < search->screened->len)
+        next = give_chunk (search, crew, next);
+      if (pod_crew_n_given (crew) == 0)
+        break;
+      chunk = pod_crew_take (crew, 100000);
+      if (chunk != NULL)
+        is_good = take_chunk (search, chunk, error);
+      tell (search, search->n_run, search->screened->len - next, false);
+    }
+  while (pod_crew_n_given (crew) > 0)
+    {
+      g_autoptr (PodCrewChunk) chunk = pod_crew_take (crew, 100000);
+
+      if (chunk != NULL)
+        is_good = take_chunk (search, chunk, is_good ? error : NULL) && is_good;
+    }
+  return is_good;
+}
+
+/* -- the answer ---- */
+
+static double
+measure_chips (const PodRow *row)
+{
+  return row->chips_used;
+}
+
+void
+pod_search_result_free (PodSearchResult *result)
+{
+  if (result == NULL)
+    return;
+  g_clear_pointer (&result->best, g_array_unref);
+  g_clear_pointer (&result->time_memory, g_array_unref);
+  g_clear_pointer (&result->time_chips, g_array_unref);
+  g_clear_pointer (&result->families, g_ptr_array_unref);
+  g_free (result);
+}
+
+/* Candidates within the final limit were all run: counting those alone says the same however many others were. */
+static void
+count (Search *search, PodSearchResult *result)
+{
+  g_autoptr (GHashTable) fitting = g_hash_table_new (g_int64_hash, g_int64_equal);
+
+  for (guint i = 0; i < search->fitting->len; i++)
+    g_hash_table_add (fitting, &g_array_index (search->fitting, PodRow, i).candidate);
+  for (guint i = 0; i < search->screened->len; i++)
+    {
+      const Screened *entry = &g_array_index (search->screened, Screened, i);
+
+      if (entry->bytes > most_bytes (search))
+        result->n_too_large++;
+      else if (is_ruled_out (search, entry))
+        result->n_beyond++;
+      else if (g_hash_table_contains (fitting, &entry->candidate))
+        result->n_fitting++;
+    }
+  result->n_candidates = search->space->n_candidates - search->n_repeated;
+  result->n_refused = search->n_refused;
+  if (!result->is_partial)
+    result->n_too_large = result->n_candidates - search->n_refused - result->n_beyond - result->n_fitting;
+  result->n_run = search->n_run;
+}
+
+static PodSearchResult *
+conclude (Search *search)
+{
+  PodSearchResult *result = g_new0 (PodSearchResult, 1);
+
+  result->is_partial = is_interrupted (search);
+  count (search, result);
+  result->best = g_array_ref (search->best);
+  if (search->request->has_fronts)
+    {
+      result->time_memory = pod_rank_front (search->fitting, pod_row_bytes);
+      result->time_chips = pod_rank_front (search->fitting, measure_chips);
+    }
+  result->families = pod_families_list (search->families);
+  return result;
+}
+
+static bool
+check_request (const PodSpace *space, const PodSearchRequest *request, GError **error)
+{
+  for (guint m = 0; request->objective == POD_OBJECTIVE_COST && space->base->price < 0 && m < space->machines->len; m++)
+    {
+      const PodTopology *topology = g_ptr_array_index (space->machines, m);
+
+      if (topology->chip->price_usd_per_h > 0)
+        continue;
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--objective: cost: no price is known for %s: say --price", topology->chip->title);
+      return false;
+    }
+  return true;
+}
+
+PodSearchResult *
+pod_search_run (const PodSpace *space, const PodSearchRequest *request, GError **error)
+{
+  Search search = { .space = space, .request = request, .begin_us = g_get_monotonic_time () };
+  PodSearchResult *result = NULL;
+
+  if (!check_request (space, request, error))
+    return NULL;
+  g_mutex_init (&search.lock);
+  search.families = pod_families_new ();
+  search.screened = g_array_new (FALSE, FALSE, sizeof (Screened));
+  search.best = g_array_new (FALSE, FALSE, sizeof (PodRow));
+  search.fitting = g_array_new (FALSE, FALSE, sizeof (PodRow));
+  if (screen (&search, error) && run_all (&search, error))
+    result = conclude (&search);
+  g_mutex_clear (&search.lock);
+  pod_families_free (search.families);
+  g_array_unref (search.screened);
+  g_array_unref (search.best);
+  g_array_unref (search.fitting);
+  return result;
+}
+
+static void
+add_rows (JsonObject *object, const char *path, const PodSpace *space, const GArray *rows)
+{
+  JsonArray *array = pod_result_get_array (object, path);
+
+  for (guint i = 0; rows != NULL && i < rows->len; i++)
+    {
+      const PodRow *row = &g_array_index (rows, PodRow, i);
+      JsonObject *entry = pod_row_to_json (row);
+
+      pod_space_describe (space, row->candidate, entry);
+      json_array_add_object_element (array, entry);
+    }
+}
+
+static void
+add_families (JsonObject *object, const PodSearchResult *result)
+{
+  JsonArray *array = pod_result_get_array (object, "rejected");
+
+  for (guint i = 0; i < result->families->len; i++)
+    {
+      const PodSearchFamily *family = g_ptr_array_index (result->families, i);
+      JsonObject *entry = json_object_new ();
+      JsonArray *values = pod_result_get_array (entry, "values");
+
+      pod_result_set_string (entry, "reason", family->reason);
+      for (guint v = 0; v < family->values->len; v++)
+        json_array_add_string_element (values, g_ptr_array_index (family->values, v));
+      pod_result_set_int (entry, "candidates", (int64_t) family->n);
+      pod_result_set_string (entry, "example", family->message);
+      json_array_add_object_element (array, entry);
+    }
+}
+
+JsonObject *
+pod_search_to_json (const PodSpace *space, const PodSearchRequest *request, const PodSearchResult *result)
+{
+  JsonObject *object = json_object_new ();
+
+  pod_result_set_int (object, "schema_version", 1);
+  pod_result_set_string (object, "objective", pod_objective_names[request->objective]);
+  pod_result_set_bool (object, "is_partial", result->is_partial);
+  pod_result_set_int (object, "candidates.all", (int64_t) result->n_candidates);
+  pod_result_set_int (object, "candidates.refused", (int64_t) result->n_refused);
+  pod_result_set_int (object, "candidates.too_large", (int64_t) result->n_too_large);
+  pod_result_set_int (object, "candidates.beyond", (int64_t) result->n_beyond);
+  pod_result_set_int (object, "candidates.fitting", (int64_t) result->n_fitting);
+  add_rows (object, "best", space, result->best);
+  if (request->has_fronts)
+    {
+      add_rows (object, "pareto.time_memory", space, result->time_memory);
+      add_rows (object, "pareto.time_chips", space, result->time_chips);
+    }
+  add_families (object, result);
+  return object;
+}
