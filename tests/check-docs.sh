@@ -42,6 +42,21 @@ page_options ()
     | grep -o -e '--[a-z0-9-]*' | grep -v -e '^--no-'
 }
 
+# Whether the page's section for a command leaves the options of the job to that of podsim run
+is_of_job ()
+{
+  awk -v heading=".SS \"podsim $1\"" '
+    /^\.S[SH]/ { in_section = ($0 == heading) }
+    in_section && /^The options of the job are those of$/ { found = 1 }
+    END { exit !found }' "$page"
+}
+
+# Options of a command that are none of the job
+own_options ()
+{
+  "$PODSIM" "$1" --help | sed '/^The job:/,/^$/d' | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p'
+}
+
 # $1, $2: lists, a word a line. What the first has and the second has not, on one line
 missing ()
 {
@@ -51,7 +66,7 @@ missing ()
 list=$(commands)
 verdict check-docs/commands "$([ -n "$list" ] || echo 'podsim --help lists no commands')"
 for command in $list; do
-  said=$(options "$command")
+  if is_of_job "$command"; then said=$(own_options "$command"); else said=$(options "$command"); fi
   written=$(page_options "$command")
   why=
   [ -n "$said" ] || why="podsim $command --help lists no options"

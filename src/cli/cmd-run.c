@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "report/plot.h"
 #include "report/report.h"
+#include "search/auto-layout.h"
 #include "trace/trace.h"
 
 /* What the command is to write. */
@@ -170,6 +171,24 @@ add_timings (const PodRun *run, double wall_s)
            run->exec->n_link_classes);
 }
 
+/* --layout auto: the scenario becomes that of its best layout. */
+static bool
+choose_layout (PodScenario **scenario, GError **error)
+{
+  const PodSearchRequest search = { .n_jobs = g_get_num_processors (), .is_interrupted = &is_interrupted };
+  PodScenario *chosen = pod_layout_choose (*scenario, &search, error);
+
+  if (chosen == NULL)
+    {
+      if (error != NULL && *error == NULL)
+        g_set_error (error, POD_ERROR, POD_ERROR_IO, "interrupted before a layout was chosen");
+      return false;
+    }
+  pod_scenario_free (*scenario);
+  *scenario = chosen;
+  return true;
+}
+
 int
 pod_cmd_run (int argc, char **argv)
 {
@@ -208,6 +227,8 @@ pod_cmd_run (int argc, char **argv)
   handle_interrupt (on_interrupt);
   request.is_interrupted = &is_interrupted;
   request.is_recording_none = outputs.trace == NULL && outputs.plot == NULL && outputs.report == NULL && g_getenv ("POD_CHECK") == NULL;
+  if (pod_layout_is_auto (scenario) && !choose_layout (&scenario, &error))
+    return pod_cli_fail (error);
   run = pod_scenario_run (scenario, &request, &error);
   if (run != NULL && !run->exec->is_partial && (outputs.what_if || outputs.report != NULL))
     pod_run_what_if (scenario, &request, run, outputs.what_if);

@@ -12,6 +12,7 @@
 
 const PodCommand pod_commands[] = {
   { "run", "one training step: time, breakdown, memory, timeline", pod_cmd_run },
+  { "compare", "the same job on several machines or slice shapes", pod_cmd_compare },
   { "search", "the best layouts of a model on a machine", pod_cmd_search },
   { "diff", "what changed between two results, and which terms explain it", pod_cmd_diff },
   { "collective", "one collective, as nccl-tests prints it", pod_cmd_collective },

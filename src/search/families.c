@@ -39,17 +39,23 @@ pod_families_free (PodFamilies *families)
   g_free (families);
 }
 
-/* The reason, and the number that does not divide, NULL where the message names none. */
+/* The reason, and the number that does not divide or what cannot be placed, NULL where the message names none. */
 static char *
 split_message (const char *message, char **out_value)
 {
   static const char words[] = " is not a multiple of ";
+  static const char cut[] = " cannot be cut out of ";
   const char *start = g_str_has_prefix (message, "--") && strstr (message, ": ") != NULL ? strstr (message, ": ") + 2 : message;
   const char *multiple = strstr (start, words);
   const char *colon = multiple != NULL ? strstr (multiple, "): ") : NULL;
   const char *open = colon != NULL ? g_strrstr_len (multiple, colon - multiple, " (") : NULL;
 
   *out_value = NULL;
+  if (strstr (start, cut) != NULL) /* "fsdp=512 tp=2 cannot be cut out of ..." */
+    {
+      *out_value = g_strndup (start, (gsize) (strstr (start, cut) - start));
+      return g_strdup (strstr (start, cut) + 1);
+    }
   if (open == NULL)
     return g_strndup (start, strcspn (start, ";"));
   *out_value = g_strndup (open + 2, (gsize) (colon - open - 2));
