@@ -274,10 +274,11 @@ pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GEr
 }
 
 bool
-pod_scenario_check (const PodScenario *scenario, GError **error)
+pod_scenario_check (const PodScenario *scenario, PodRunCache *cache, GError **error)
 {
   g_autoptr (PodRun) run = g_new0 (PodRun, 1);
 
+  run->cache = cache != NULL ? pod_run_cache_ref (cache) : NULL;
   run->assumptions = g_ptr_array_new_with_free_func (g_free);
   run->warnings = g_ptr_array_new_with_free_func (g_free);
   return pod_run_prepare_job (scenario, run, error);

@@ -171,8 +171,8 @@ typedef struct
 /* Loads, lays out, runs, sums up. Errors as the parts give them. Returns: (transfer full) */
 PodRun *pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GError **error);
 void pod_run_free (PodRun *run);
-/* Whether the scenario divides and is known, without placing or running it; errors as those of a run. */
-bool pod_scenario_check (const PodScenario *scenario, GError **error);
+/* Whether the scenario divides and is known, without placing or running it; errors as those of a run. @cache: (nullable) as of a request. */
+bool pod_scenario_check (const PodScenario *scenario, PodRunCache *cache, GError **error);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodRun, pod_run_free)
 
 /* Fills the result's what_if[]: the step run again with one thing of the machine better (10 % more of a rate, no latency), all else as

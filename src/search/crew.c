@@ -20,7 +20,9 @@ pod_crew_chunk_free (PodCrewChunk *chunk)
 static void
 run_chunk (const PodCrew *crew, PodCrewChunk *chunk)
 {
-  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .must_fit = true, .is_interrupted = crew->request.is_interrupted };
+  PodRunCache *cache = pod_cache_pool_take (crew->request.caches);
+  const PodRunRequest request
+      = { .is_recording_none = true, .needs_no_advice = true, .must_fit = true, .is_interrupted = crew->request.is_interrupted, .cache = cache };
 
   for (unsigned i = 0; i < chunk->n && chunk->error == NULL; i++)
     {
@@ -30,6 +32,7 @@ run_chunk (const PodCrew *crew, PodCrewChunk *chunk)
       pod_row_run (scenario, &request, &chunk->rows[i], NULL, &chunk->error);
       chunk->rows[i].candidate = candidate;
     }
+  pod_cache_pool_give (crew->request.caches, cache);
 }
 
 static void

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "search/cache-pool.h"
 #include "search/row.h"
 
 /* Who runs candidates: threads of this process, and under mpirun the other ranks. Chunks of candidates are given out one at a time and come
@@ -14,7 +15,8 @@ typedef struct
 {
   PodCrewScenario scenario;
   const void *data;
-  unsigned n_jobs; /* threads */
+  unsigned n_jobs;     /* threads */
+  PodCachePool *caches; /* (borrowed) */
   const volatile sig_atomic_t *is_interrupted; /* (nullable) */
 } PodCrewRequest;
 

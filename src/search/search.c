@@ -27,6 +27,7 @@ typedef struct
   const PodSpace *space;
   const PodSearchRequest *request;
   PodFamilies *families;
+  PodCachePool *caches;
   GMutex lock;
   GArray *screened;     /* Screened: those not refused */
   uint64_t n_refused;
@@ -75,13 +76,13 @@ is_refusal (const GError *error)
 
 /* Returns false on an error that is none of the candidate. */
 static bool
-screen_one (Search *search, uint64_t candidate, GArray *kept, uint64_t *n_refused, GError **error)
+screen_one (Search *search, PodRunCache *cache, uint64_t candidate, GArray *kept, uint64_t *n_refused, GError **error)
 {
   g_autoptr (PodScenario) scenario = pod_space_scenario (search->space, candidate);
   g_autoptr (GError) refusal = NULL;
   const Screened entry = { .candidate = candidate };
 
-  if (pod_scenario_check (scenario, &refusal))
+  if (pod_scenario_check (scenario, cache, &refusal))
     g_array_append_val (kept, entry);
   else if (is_refusal (refusal))
     {
@@ -103,6 +104,7 @@ screen_range (void *task, void *data)
   const uint64_t first = (uint64_t) (GPOINTER_TO_SIZE (task) - 1) * SCREEN_RANGE;
   const uint64_t end = MIN (first + SCREEN_RANGE, search->space->n_candidates);
   g_autoptr (GArray) kept = g_array_new (FALSE, FALSE, sizeof (Screened));
+  PodRunCache *cache = pod_cache_pool_take (search->caches);
   g_autoptr (GError) error = NULL;
   uint64_t n_refused = 0;
   uint64_t n_repeated = 0;
@@ -111,7 +113,8 @@ screen_range (void *task, void *data)
     if (pod_space_is_repeated (search->space, c))
       n_repeated++;
     else
-      screen_one (search, c, kept, &n_refused, &error);
+      screen_one (search, cache, c, kept, &n_refused, &error);
+  pod_cache_pool_give (search->caches, cache);
   g_mutex_lock (&search->lock);
   g_array_append_vals (search->screened, kept->data, kept->len);
   search->n_refused += n_refused;
@@ -301,7 +304,7 @@ crew_scenario (const void *space, uint64_t candidate)
 static bool
 run_all (Search *search, GError **error)
 {
-  const PodCrewRequest request = { .scenario = crew_scenario, .data = search->space, .n_jobs = search->request->n_jobs, .is_interrupted = search->request->is_interrupted };
+  const PodCrewRequest request = { .scenario = crew_scenario, .data = search->space, .n_jobs = search->request->n_jobs, .caches = search->caches, .is_interrupted = search->request->is_interrupted };
   g_autoptr (PodCrew) crew = pod_crew_new (&request);
   bool is_good = true;
   guint next = 0;
@@ -417,6 +420,7 @@ pod_search_run (const PodSpace *space, const PodSearchRequest *request, GError *
     return NULL;
   g_mutex_init (&search.lock);
   search.families = pod_families_new ();
+  search.caches = pod_cache_pool_new ();
   search.screened = g_array_new (FALSE, FALSE, sizeof (Screened));
   search.best = g_array_new (FALSE, FALSE, sizeof (PodRow));
   search.fitting = g_array_new (FALSE, FALSE, sizeof (PodRow));
@@ -424,6 +428,7 @@ pod_search_run (const PodSpace *space, const PodSearchRequest *request, GError *
     result = conclude (&search);
   g_mutex_clear (&search.lock);
   pod_families_free (search.families);
+  pod_cache_pool_free (search.caches);
   g_array_unref (search.screened);
   g_array_unref (search.best);
   g_array_unref (search.fitting);
