@@ -128,9 +128,7 @@ append (Events *events, const PodEvent *event)
   events->events[events->n++] = *event;
 }
 
-/* -- buckets
- * -----------------------------------------------------------------------------------------------------------------------
- */
+/* -- buckets ----------------------------------------------------------------------------------- */
 
 static G_GNUC_NO_INLINE void
 add_slab (PodEventQueue *queue)
@@ -210,9 +208,7 @@ find_span (const Bucket *bucket, uint64_t *out_first_ps, uint64_t *out_last_ps)
                 out_first_ps, out_last_ps);
 }
 
-/* -- heap
- * --------------------------------------------------------------------------------------------------------------------------
- */
+/* -- heap -------------------------------------------------------------------------------------- */
 
 static void
 heap_push (Events *heap, const PodEvent *event)
@@ -269,9 +265,7 @@ heap_pop (Events *heap)
     }
 }
 
-/* -- run
- * ---------------------------------------------------------------------------------------------------------------------------
- */
+/* -- run --------------------------------------------------------------------------------------- */
 
 static int
 compare_latest_first (const void *a, const void *b)
@@ -330,9 +324,7 @@ take_run (PodEventQueue *queue, Bucket *bucket)
   sort_run (run);
 }
 
-/* -- rungs
- * -------------------------------------------------------------------------------------------------------------------------
- */
+/* -- rungs ------------------------------------------------------------------------------------- */
 
 static inline void
 rung_push (PodEventQueue *queue, Rung *rung, const PodEvent *event)
@@ -567,9 +559,71 @@ pod_event_queue_n_popped (const PodEventQueue *queue)
   return queue->n_popped;
 }
 
-/* -- check
- * -------------------------------------------------------------------------------------------------------------------------
- */
+/* -- skipping ------------------------------------------------------------------------------------ */
+
+static gint
+compare_events (gconstpointer a, gconstpointer b)
+{
+  return compare_latest_first (b, a);
+}
+
+static void
+list_bucket (const Bucket *bucket, GArray *out)
+{
+  for (const Chunk *chunk = bucket->newest; chunk != NULL; chunk = chunk->older)
+    g_array_append_vals (out, chunk->events,
+                         chunk == bucket->newest ? N_IN_CHUNK - bucket->n_free : N_IN_CHUNK);
+}
+
+void
+pod_event_queue_list (const PodEventQueue *queue, GArray *out)
+{
+  if (queue->heap.n > 0)
+    g_array_append_vals (out, queue->heap.events, queue->heap.n);
+  if (queue->run.n > 0)
+    g_array_append_vals (out, queue->run.events, queue->run.n);
+  for (unsigned r = 0; r < queue->n_rungs; r++)
+    for (uint32_t i = queue->rungs[r]->next; i < queue->rungs[r]->n_buckets; i++)
+      list_bucket (&queue->rungs[r]->buckets[i], out);
+  list_bucket (&queue->top, out);
+  g_array_sort (out, compare_events);
+}
+
+static void
+move_bucket (Bucket *bucket, int64_t ps)
+{
+  for (Chunk *chunk = bucket->newest; chunk != NULL; chunk = chunk->older)
+    {
+      const uint32_t n = chunk == bucket->newest ? N_IN_CHUNK - bucket->n_free : N_IN_CHUNK;
+
+      for (uint32_t i = 0; i < n; i++)
+        chunk->events[i].at_ps += ps;
+    }
+}
+
+void
+pod_event_queue_skip (PodEventQueue *queue, int64_t ps, uint64_t n_popped)
+{
+  for (uint32_t i = 0; i < queue->heap.n; i++)
+    queue->heap.events[i].at_ps += ps;
+  for (uint32_t i = 0; i < queue->run.n; i++)
+    queue->run.events[i].at_ps += ps;
+  for (unsigned r = 0; r < queue->n_rungs; r++)
+    {
+      queue->rungs[r]->begin_ps += (uint64_t) ps;
+      queue->rungs[r]->end_ps += (uint64_t) ps;
+      for (uint32_t i = queue->rungs[r]->next; i < queue->rungs[r]->n_buckets; i++)
+        move_bucket (&queue->rungs[r]->buckets[i], ps);
+    }
+  move_bucket (&queue->top, ps);
+  if (queue->limit_ps != UINT64_MAX)
+    queue->limit_ps += (uint64_t) ps;
+  queue->now_ps += ps;
+  queue->n_pushed += n_popped;
+  queue->n_popped += n_popped;
+}
+
+/* -- check ------------------------------------------------------------------------------------- */
 
 static bool
 is_within (const Bucket *bucket, uint64_t begin_ps, uint64_t end_ps)

@@ -33,5 +33,10 @@ const PodEvent *pod_event_queue_soon (const PodEventQueue *queue);
 int64_t pod_event_queue_now (const PodEventQueue *queue);
 size_t pod_event_queue_n_pending (const PodEventQueue *queue);
 uint64_t pod_event_queue_n_popped (const PodEventQueue *queue);
+/* Appends all that is pending to @out (element-type PodEvent), in order. O(n log n). */
+void pod_event_queue_list (const PodEventQueue *queue, GArray *out);
+/* Moves the clock and all that is pending by @ps, and counts @n_popped events as popped: for a stretch of time that is known to be like one
+ * that was simulated. O(pending). */
+void pod_event_queue_skip (PodEventQueue *queue, int64_t ps, uint64_t n_popped);
 /* Heap order and counts hold (POD_CHECK, tests). */
 bool pod_event_queue_check (const PodEventQueue *queue);

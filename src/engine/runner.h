@@ -43,6 +43,18 @@ void pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t stream);
 void pod_runner_retime (PodRunner *runner, uint32_t rank, uint8_t stream, int64_t end_ps);
 /* Streams that still have tasks. 0 = all done; with an empty queue, more is a deadlock. */
 uint64_t pod_runner_n_unfinished (const PodRunner *runner);
+/* The step that a stream of a rank is at. */
+uint32_t pod_runner_step (const PodRunner *runner, uint32_t rank, uint8_t stream);
+/* Does the task end that @event, of the runner's kind, was pushed for? */
+bool pod_runner_is_live (const PodRunner *runner, const PodEvent *event);
+/* Appends (element-type int64_t) what decides how a rank goes on, its program apart, counted from its step @from. */
+void pod_runner_save (const PodRunner *runner, uint32_t rank, uint32_t from, GArray *out);
+/* A rank has come from step @from to step @to, where it stands as it stood: how often the steps that it meets, and as many more, go on to
+ * be those that it met on this stretch. O(steps). */
+uint32_t pod_runner_n_repeats (const PodRunner *runner, uint32_t rank, uint32_t from, uint32_t to);
+/* Carries the rank over @n such stretches; what cannot be: a stream would wait for something else there than here. */
+bool pod_runner_can_skip (const PodRunner *runner, uint32_t rank, uint32_t from, uint32_t to, uint32_t n);
+void pod_runner_skip (PodRunner *runner, uint32_t rank, uint32_t from, uint32_t to, uint32_t n);
 /* What the head task of a stream is (false: the stream is done) and the dependency it waits for (stream, or -1 when it
  * runs or waits for peers): for deadlock reports. */
 bool pod_runner_head (const PodRunner *runner, uint32_t rank, uint8_t stream, PodTaskEvent *out, int *out_waits_for);

@@ -265,3 +265,62 @@ pod_account_peak (const PodAccount *account, uint32_t rank, int64_t *out_at_ps, 
     *out_by_label = account->peak_by_label + (size_t) rank * account->n_labels;
   return (double) account->ranks[rank].peak_bytes;
 }
+
+/* -- skipping ---------------------------------------------------------------------------------------------------------------------- */
+
+enum
+{
+  N_SUMS = sizeof (PodBreakdown) / sizeof (int64_t) + 1,
+};
+
+void
+pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps, GArray *out)
+{
+  const Rank *r = &account->ranks[rank];
+  const int64_t state[] = { r->has_begun, now_ps - r->compute_end_ps, now_ps - r->end_ps, r->last_stream, r->bytes, r->peak_bytes };
+
+  g_array_append_vals (out, state, G_N_ELEMENTS (state));
+  g_array_append_vals (out, account->by_label + (size_t) rank * account->n_labels, account->n_labels);
+  for (unsigned s = 0; s < POD_N_STREAMS; s++)
+    for (unsigned i = 0; i < N_REMEMBERED; i++)
+      {
+        const PodAccountSpan *span = &spans_of (account, rank, (uint8_t) s)[i];
+        const int64_t seen[] = { s, now_ps - span->arrive_ps, now_ps - span->start_ps, now_ps - span->end_ps, span->released_by, span->axis, span->is_pipeline };
+
+        /* What is to be given away begins behind the compute that is accounted for */
+        if (span->end_ps > r->compute_end_ps)
+          g_array_append_vals (out, seen, G_N_ELEMENTS (seen));
+      }
+}
+
+void
+pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out)
+{
+  G_STATIC_ASSERT (sizeof (PodBreakdown) % sizeof (int64_t) == 0);
+  g_array_append_vals (out, &account->ranks[rank].breakdown, N_SUMS - 1);
+  g_array_append_val (out, account->ranks[rank].waited_ps);
+}
+
+void
+pod_account_skip (PodAccount *account, uint32_t rank, const int64_t *sums, uint32_t n, int64_t ps)
+{
+  Rank *r = &account->ranks[rank];
+  PodAccountSpan *spans = spans_of (account, rank, 0);
+  int64_t now[N_SUMS];
+
+  memcpy (now, &r->breakdown, sizeof (PodBreakdown));
+  now[N_SUMS - 1] = r->waited_ps;
+  for (unsigned i = 0; i < N_SUMS; i++)
+    now[i] += n * (now[i] - sums[i]);
+  memcpy (&r->breakdown, now, sizeof (PodBreakdown));
+  r->waited_ps = now[N_SUMS - 1];
+  r->compute_end_ps += ps;
+  r->end_ps += ps;
+  for (unsigned i = 0; i < POD_N_STREAMS * N_REMEMBERED; i++)
+    if (spans[i].end_ps > 0)
+      {
+        spans[i].arrive_ps += ps;
+        spans[i].start_ps += ps;
+        spans[i].end_ps += ps;
+      }
+}

@@ -48,6 +48,12 @@ bool pod_account_effects (PodAccount *account, uint32_t rank, const PodOp *op, b
  * to its end (a rank can begin its next step when it ends this one, so that steps follow each other at this distance). */
 int64_t pod_account_finish (PodAccount *account, int64_t end_ps);
 
+/* Appends (element-type int64_t) what decides how a rank's account goes on, counted from @now_ps. */
+void pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps, GArray *out);
+/* Appends what has been added up so far; the account then goes on as if what came since @sums had come @n times more and taken @ps. */
+void pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out);
+void pod_account_skip (PodAccount *account, uint32_t rank, const int64_t *sums, uint32_t n, int64_t ps);
+
 void pod_account_breakdown (const PodAccount *account, uint32_t rank, PodBreakdown *out);
 /* From the rank's begin of the step to the end of its last op, less what it waited in collectives for ranks that came later: the rank
  * with the most is the one that the others wait for. */

@@ -1,6 +1,7 @@
 #include "exec/contention.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Collectives never take all of a device: compute keeps at least a quarter of it. */
 #define MOST_TAKEN (POD_SHARE_ONE / 4 * 3)
@@ -115,4 +116,27 @@ pod_contention_give_back (PodContention *contention, uint32_t index, PodShare sh
   contention->ranks[index].cores -= share.cores;
   contention->ranks[index].hbm -= share.hbm;
   retime (contention, index, now_ps);
+}
+
+void
+pod_contention_save (const PodContention *contention, uint32_t index, int64_t now_ps, GArray *out)
+{
+  const Rank *rank = &contention->ranks[index];
+  int64_t state[] = { (int64_t) rank->cores, (int64_t) rank->hbm, rank->is_computing, 0, 0, 0, 0, 0 };
+
+  if (rank->is_computing)
+    {
+      state[3] = rank->stream;
+      state[4] = rank->kernel;
+      state[5] = now_ps - rank->since_ps;
+      memcpy (&state[6], &rank->left, sizeof (double));
+      memcpy (&state[7], &rank->whole_ps, sizeof (double));
+    }
+  g_array_append_vals (out, state, G_N_ELEMENTS (state));
+}
+
+void
+pod_contention_skip (PodContention *contention, uint32_t index, int64_t ps)
+{
+  contention->ranks[index].since_ps += ps;
 }

@@ -5,58 +5,11 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "exec/contention.h"
-#include "exec/exec-private.h"
-#include "exec/packets.h"
-
-/* Kinds of events on the queue. */
-enum
-{
-  EVENT_TASK,
-  EVENT_NETWORK, /* and EVENT_NETWORK + 1 */
-  EVENT_NETWORK_2,
-  EVENT_PACKETS,
-};
+#include "exec/run-private.h"
 
 /* Collectives of one group that may be in flight at once: weight gathers and gradient reductions have channels of their own,
  * as NCCL gives each its communicator. Ops of a channel meet in issue order. */
 #define N_CHANNELS 2
-
-/* One channel of one group (colour) of a communicator: who has come for its next collective. */
-typedef struct
-{
-  uint32_t comm;
-  uint32_t group;
-  uint32_t n_expected;
-  uint32_t n_arrived;
-  int64_t start_ps;
-  PodTaskEvent *events; /* n_expected */
-  int64_t *arrive_ps;
-} Meeting;
-
-typedef struct
-{
-  const PodExecRequest *request;
-  const PodProgram *program;
-  PodStepSoftware software;
-  double *wait_s;           /* by block: for each launch of the host */
-  PodRoutes *routes;
-  PodFold *fold;
-  PodTaskGraph *graph;
-  PodEventQueue *queue;
-  PodRunner *runner;
-  PodNetwork *network;
-  PodExecPackets *packets;  /* (nullable) packet mode */
-  PodAccount *account;
-  PodRecorder *recorder;
-  PodContention *contention; /* (nullable) */
-  PodShare *share_of_use;
-  PodPathEntry *book_paths;  /* (nullable) fidelity book: a link for each group */
-  Meeting *meetings;
-  uint32_t *first_meeting;  /* by communicator */
-  int64_t end_ps;
-  bool is_partial;
-} Exec;
 
 /* Kernel times on this chip, in the kernels' order. */
 static GArray *
@@ -175,7 +128,7 @@ compile (const PodProgram *program, const PodChip *chip, const PodStepSoftware *
 }
 
 static void
-make_meetings (Exec *exec)
+make_meetings (PodExec *exec)
 {
   const PodFold *fold = exec->fold;
   uint32_t n = 0;
@@ -187,11 +140,11 @@ make_meetings (Exec *exec)
       n += N_CHANNELS * fold->n_groups[k];
     }
   exec->first_meeting[fold->n_comms] = n;
-  exec->meetings = g_new0 (Meeting, n + 1);
+  exec->meetings = g_new0 (PodMeeting, n + 1);
   for (uint32_t k = 0; k < fold->n_comms; k++)
     for (uint32_t i = 0; i < N_CHANNELS * fold->n_groups[k]; i++)
       {
-        Meeting *meeting = &exec->meetings[exec->first_meeting[k] + i];
+        PodMeeting *meeting = &exec->meetings[exec->first_meeting[k] + i];
 
         meeting->comm = k;
         meeting->group = i / N_CHANNELS;
@@ -202,13 +155,13 @@ make_meetings (Exec *exec)
 }
 
 static const PodOp *
-op_of (const Exec *exec, const PodTaskEvent *event)
+op_of (const PodExec *exec, const PodTaskEvent *event)
 {
   return &g_array_index (exec->program->ops, PodOp, event->op);
 }
 
 static void
-apply_effects (Exec *exec, const PodTaskEvent *event, bool is_at_end, int64_t now_ps)
+apply_effects (PodExec *exec, const PodTaskEvent *event, bool is_at_end, int64_t now_ps)
 {
   if (pod_account_effects (exec->account, event->rank, op_of (exec, event), is_at_end, now_ps))
     pod_recorder_memory (exec->recorder, event->rank, now_ps, pod_account_memory (exec->account, event->rank));
@@ -216,14 +169,14 @@ apply_effects (Exec *exec, const PodTaskEvent *event, bool is_at_end, int64_t no
 
 /* What the framework lets a collective reach of its rate. */
 static double
-rate_ratio (const Exec *exec, const PodCollectiveUse *use)
+rate_ratio (const PodExec *exec, const PodCollectiveUse *use)
 {
   return use->axis == POD_AXIS_FSDP ? exec->software.fsdp_rate_ratio : 1;
 }
 
 /* Everyone is there: the bytes move. */
 static void
-start_meeting (Exec *exec, Meeting *meeting, int64_t now_ps)
+start_meeting (PodExec *exec, PodMeeting *meeting, int64_t now_ps)
 {
   const uint32_t u = exec->routes->use_of_op[meeting->events[0].op];
   const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, u);
@@ -252,10 +205,10 @@ start_meeting (Exec *exec, Meeting *meeting, int64_t now_ps)
 static void
 on_joined (void *context, const PodTaskEvent *event, int64_t now_ps)
 {
-  Exec *exec = context;
+  PodExec *exec = context;
   const PodOp *op = op_of (exec, event);
   const uint32_t channel = op->stream == POD_STREAM_REDUCE;
-  Meeting *meeting = &exec->meetings[exec->first_meeting[op->comm] + N_CHANNELS * exec->fold->group_of[op->comm][event->rank] + channel];
+  PodMeeting *meeting = &exec->meetings[exec->first_meeting[op->comm] + N_CHANNELS * exec->fold->group_of[op->comm][event->rank] + channel];
 
   g_assert (meeting->n_arrived < meeting->n_expected);
   g_assert (meeting->n_arrived == 0 || exec->routes->use_of_op[meeting->events[0].op] == exec->routes->use_of_op[event->op]);
@@ -269,7 +222,7 @@ on_joined (void *context, const PodTaskEvent *event, int64_t now_ps)
 
 /* Spans of both ends of a send are joined by an arrow. */
 static void
-record_meeting (Exec *exec, const Meeting *meeting, const PodTaskEvent *events, uint32_t n, int64_t now_ps)
+record_meeting (PodExec *exec, const PodMeeting *meeting, const PodTaskEvent *events, uint32_t n, int64_t now_ps)
 {
   const PodOp *op = op_of (exec, &events[0]);
   const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, exec->routes->use_of_op[events[0].op]);
@@ -295,8 +248,8 @@ record_meeting (Exec *exec, const Meeting *meeting, const PodTaskEvent *events, 
 static void
 on_transfer_done (void *context, uint32_t tag)
 {
-  Exec *exec = context;
-  Meeting *meeting = &exec->meetings[tag];
+  PodExec *exec = context;
+  PodMeeting *meeting = &exec->meetings[tag];
   const PodCommunicator *comm = g_ptr_array_index (exec->program->communicators, meeting->comm);
   const uint32_t n = meeting->n_arrived;
   const int64_t now_ps = pod_event_queue_now (exec->queue);
@@ -328,7 +281,7 @@ on_transfer_done (void *context, uint32_t tag)
 static void
 on_started (void *context, const PodTaskEvent *event, int64_t now_ps, int64_t end_ps)
 {
-  Exec *exec = context;
+  PodExec *exec = context;
 
   if (op_of (exec, event)->kind == POD_OP_COPY)
     {
@@ -350,7 +303,7 @@ on_started (void *context, const PodTaskEvent *event, int64_t now_ps, int64_t en
 static void
 on_ended (void *context, const PodTaskEvent *event, int64_t now_ps)
 {
-  Exec *exec = context;
+  PodExec *exec = context;
   const PodOp *op = op_of (exec, event);
 
   if (op->kind == POD_OP_COMPUTE)
@@ -369,7 +322,7 @@ on_ended (void *context, const PodTaskEvent *event, int64_t now_ps)
 /* The book prices a collective by V/W and knows no links; but weights gathered and gradients reduced over one axis share that
  * axis. So each group is one link of its own, a byte of which is a picosecond of the book's time. */
 static PodNetwork *
-book_network (Exec *exec)
+book_network (PodExec *exec)
 {
   const uint32_t n_groups = exec->first_meeting[exec->fold->n_comms] / N_CHANNELS;
   g_autofree double *capacity = g_new (double, n_groups + 1);
@@ -380,12 +333,12 @@ book_network (Exec *exec)
       exec->book_paths[g] = (PodPathEntry){ .link = g, .share_q32 = UINT64_C (1) << 32 };
       capacity[g] = 1e12;
     }
-  return pod_network_new (POD_NETWORK_FLOW, exec->queue, EVENT_NETWORK, n_groups, capacity, on_transfer_done, exec);
+  return pod_network_new (POD_NETWORK_FLOW, exec->queue, POD_EXEC_NETWORK, n_groups, capacity, on_transfer_done, exec);
 }
 
 /* Whether a rank holds more than the run may: then it is of no use any more. */
 static bool
-is_too_much (const Exec *exec, GError **error)
+is_too_much (const PodExec *exec, GError **error)
 {
   const double most = exec->request->most_bytes;
 
@@ -397,21 +350,23 @@ is_too_much (const Exec *exec, GError **error)
 }
 
 static bool
-run_events (Exec *exec, GError **error)
+run_events (PodExec *exec, GError **error)
 {
   PodEvent event;
 
   pod_runner_begin (exec->runner);
   while (pod_event_queue_pop (exec->queue, &event))
     {
-      if (event.kind == EVENT_TASK)
+      if (event.kind == POD_EXEC_TASK)
         pod_runner_handle (exec->runner, &event);
-      else if (event.kind == EVENT_PACKETS)
+      else if (event.kind == POD_EXEC_PACKETS)
         pod_exec_packets_handle (exec->packets, &event);
       else
         pod_network_handle (exec->network, &event);
       if (is_too_much (exec, error))
         return false;
+      if (exec->steady != NULL)
+        pod_steady_look (exec->steady, exec);
       if (exec->request->is_interrupted != NULL && *exec->request->is_interrupted)
         {
           exec->end_ps = pod_event_queue_now (exec->queue);
@@ -473,7 +428,7 @@ count_calls (const PodExecRequest *request, const PodRoutes *routes, GArray *ker
 
 /* Adds up what one rank of a class does: kernels by what bounds them, and both kernels and collectives by phase. */
 static void
-sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExecResult *result)
+sum_class (const PodExec *exec, uint32_t class_index, const GArray *kernels, PodExecResult *result)
 {
   const PodProgram *program = exec->program;
   const PodProgramClass *class = g_ptr_array_index (program->classes, class_index);
@@ -527,7 +482,7 @@ sum_class (const Exec *exec, uint32_t class_index, const GArray *kernels, PodExe
 }
 
 static void
-collect_memory (const Exec *exec, PodExecResult *result)
+collect_memory (const PodExec *exec, PodExecResult *result)
 {
   const PodProgram *program = exec->program;
   uint32_t worst = 0;
@@ -557,7 +512,7 @@ collect_memory (const Exec *exec, PodExecResult *result)
 }
 
 static PodExecResult *
-collect (Exec *exec, GArray *kernels)
+collect (PodExec *exec, GArray *kernels)
 {
   PodExecResult *result = g_new0 (PodExecResult, 1);
   uint32_t critical = 0;
@@ -592,7 +547,7 @@ collect (Exec *exec, GArray *kernels)
 /* What each collective takes of the devices that run it: cores as its library does, HBM bandwidth by the bytes it reads and
  * writes over the time it takes alone. Nothing at fidelity book. */
 static void
-make_contention (Exec *exec, const GArray *kernels)
+make_contention (PodExec *exec, const GArray *kernels)
 {
   const PodExecRequest *request = exec->request;
   const PodChip *chip = request->topology->chip;
@@ -614,8 +569,9 @@ make_contention (Exec *exec, const GArray *kernels)
 }
 
 static void
-exec_clear (Exec *exec)
+exec_clear (PodExec *exec)
 {
+  pod_steady_free (exec->steady);
   pod_contention_free (exec->contention);
   g_free (exec->share_of_use);
   g_free (exec->wait_s);
@@ -639,12 +595,12 @@ exec_clear (Exec *exec)
   pod_routes_free (exec->routes);
 }
 
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Exec, exec_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodExec, exec_clear)
 
 PodExecResult *
 pod_exec_run (const PodExecRequest *request, GError **error)
 {
-  g_auto (Exec) exec = { .request = request, .program = request->program };
+  g_auto (PodExec) exec = { .request = request, .program = request->program };
   g_autoptr (GArray) kernels = NULL;
   PodObserver observer = { .context = &exec, .started = on_started, .joined = on_joined, .ended = on_ended };
   const bool is_packet = request->network == POD_NETWORK_PACKET && request->fidelity != POD_FIDELITY_BOOK;
@@ -668,15 +624,17 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   make_meetings (&exec);
   exec.network = request->fidelity == POD_FIDELITY_BOOK ? book_network (&exec)
                                                         : pod_network_new (request->network == POD_NETWORK_PACKET ? POD_NETWORK_ANALYTIC : request->network, exec.queue,
-                                                                           EVENT_NETWORK, exec.fold->n_links, exec.fold->capacity, on_transfer_done, &exec);
+                                                                           POD_EXEC_NETWORK, exec.fold->n_links, exec.fold->capacity, on_transfer_done, &exec);
   if (is_packet)
-    exec.packets = pod_exec_packets_new (request, exec.routes, exec.queue, EVENT_PACKETS, on_transfer_done, &exec, error);
+    exec.packets = pod_exec_packets_new (request, exec.routes, exec.queue, POD_EXEC_PACKETS, on_transfer_done, &exec, error);
   if (is_packet && exec.packets == NULL)
     return NULL;
   exec.account = pod_account_new (request->program, exec.fold->n_ranks, exec.fold->class_of);
   exec.recorder = pod_recorder_new (request, exec.fold);
-  exec.runner = pod_runner_new (exec.queue, EVENT_TASK, exec.graph, exec.fold->n_ranks, exec.fold->class_of, &observer);
+  exec.runner = pod_runner_new (exec.queue, POD_EXEC_TASK, exec.graph, exec.fold->n_ranks, exec.fold->class_of, &observer);
   make_contention (&exec, kernels);
+  if (request->is_recording_none && !is_packet)
+    exec.steady = pod_steady_new ();
   if (!run_events (&exec, error))
     return NULL;
   return collect (&exec, kernels);

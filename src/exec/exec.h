@@ -26,7 +26,7 @@ typedef struct
   const uint32_t *record;   /* (nullable) real ranks to record; NULL = one of each pipeline stage */
   uint32_t n_record;
   bool is_recording_all;    /* every represented rank */
-  bool is_recording_none;   /* the timeline stays empty: for runs that nobody looks at */
+  bool is_recording_none;   /* the timeline stays empty: for runs that nobody looks at, whose steady state is simulated once */
   double most_bytes;        /* above 0: a run in which a rank holds more than that is given up with MEMORY at that moment */
   const volatile sig_atomic_t *is_interrupted; /* (nullable) SIGINT: the run stops and what was done is kept */
 } PodExecRequest;

@@ -71,6 +71,15 @@ double pod_network_link_bytes (const PodNetwork *network, uint32_t link);
 /* Rate now on a link, bytes/s, for counters. O(1). */
 double pod_network_link_rate (const PodNetwork *network, uint32_t link);
 uint32_t pod_network_n_active (const PodNetwork *network);
+/* Appends (element-type int64_t) what decides how all transfers go on, by their tags, which must
+ * differ, and counted from now. False when rates are yet to be solved for. O(n log n). */
+bool pod_network_save (const PodNetwork *network, GArray *out);
+/* The tag of the transfer for which @event, of the first of the network's kinds, was pushed. False
+ * when it is stale. */
+bool pod_network_event_tag (const PodNetwork *network, const PodEvent *event, uint32_t *out);
+/* Carries all transfers over @ps of time that are known to be like some that were simulated; links
+ * count only what was. O(transfers + links). */
+void pod_network_skip (PodNetwork *network, int64_t ps);
 /* Forces full re-solving on every change (tests compare it with the incremental one: identical
  * results). */
 void pod_network_set_full_solve (PodNetwork *network, bool is_full);

@@ -1,0 +1,219 @@
+#include <string.h>
+
+#include "exec/run-private.h"
+
+/* The steady state of a pipeline is simulated once. When the first rank begins a step, all that decides how the run goes on is written
+ * down: heads and counters of streams, what waits and what moves, what is left of it to the bit, pending events in order, memory by label,
+ * with times counted from now and steps from where each rank stands. Nothing else does, and no time or step but by its distance, so from two
+ * equal records the run goes on alike as long as the programs do. Then what lies between them is counted as often as it comes, and the run
+ * goes on behind it: to the picosecond where it would have come. What would be seen on a timeline is not there, so recorded runs are
+ * simulated whole. */
+
+enum
+{
+  N_KEPT = 96, /* records; a period of a schedule has fewer steps */
+};
+
+typedef struct
+{
+  guint hash;
+  GArray *state;  /* int64_t */
+  GArray *sums;   /* int64_t: of each rank's account */
+  uint32_t *step; /* by rank */
+  int64_t at_ps;
+  uint64_t n_popped;
+} Record;
+
+struct PodSteady
+{
+  GPtrArray *records; /* (element-type Record) oldest first */
+  GArray *events;     /* PodEvent, scratch */
+  uint32_t seen_step; /* of the first rank */
+  bool is_done;
+};
+
+static void
+record_free (void *data)
+{
+  Record *record = data;
+
+  g_array_unref (record->state);
+  g_array_unref (record->sums);
+  g_free (record->step);
+  g_free (record);
+}
+
+PodSteady *
+pod_steady_new (void)
+{
+  PodSteady *steady = g_new0 (PodSteady, 1);
+
+  steady->records = g_ptr_array_new_with_free_func (record_free);
+  steady->events = g_array_new (FALSE, FALSE, sizeof (PodEvent));
+  return steady;
+}
+
+void
+pod_steady_free (PodSteady *steady)
+{
+  if (steady == NULL)
+    return;
+  g_ptr_array_unref (steady->records);
+  g_array_unref (steady->events);
+  g_free (steady);
+}
+
+static uint32_t
+n_meetings (const PodExec *exec)
+{
+  return exec->first_meeting[exec->fold->n_comms];
+}
+
+static void
+save_meetings (const PodExec *exec, int64_t now_ps, GArray *out)
+{
+  for (uint32_t m = 0; m < n_meetings (exec); m++)
+    {
+      const PodMeeting *meeting = &exec->meetings[m];
+      const int64_t head[] = { m, meeting->n_arrived, meeting->n_arrived == meeting->n_expected ? now_ps - meeting->start_ps : -1 };
+
+      if (meeting->n_arrived == 0)
+        continue;
+      g_array_append_vals (out, head, G_N_ELEMENTS (head));
+      for (uint32_t i = 0; i < meeting->n_arrived; i++)
+        {
+          const PodTaskEvent *event = &meeting->events[i];
+          const int64_t arrived[] = { event->rank, event->stream, event->released_by, event->op, now_ps - meeting->arrive_ps[i] };
+
+          g_array_append_vals (out, arrived, G_N_ELEMENTS (arrived));
+        }
+    }
+}
+
+/* Stale events are counted when they are popped, so they are part of it. */
+static void
+save_events (PodSteady *steady, const PodExec *exec, int64_t now_ps, GArray *out)
+{
+  g_array_set_size (steady->events, 0);
+  pod_event_queue_list (exec->queue, steady->events);
+  for (guint i = 0; i < steady->events->len; i++)
+    {
+      const PodEvent *event = &g_array_index (steady->events, PodEvent, i);
+      int64_t state[] = { event->at_ps - now_ps, (int64_t) (event->order >> 56), event->kind, -1, -1 };
+      uint32_t tag;
+
+      if (event->kind == POD_EXEC_TASK && pod_runner_is_live (exec->runner, event))
+        {
+          state[3] = event->index;
+          state[4] = (uint8_t) event->tag;
+        }
+      else if (event->kind == POD_EXEC_NETWORK && pod_network_event_tag (exec->network, event, &tag))
+        state[3] = tag;
+      g_array_append_vals (out, state, G_N_ELEMENTS (state));
+    }
+}
+
+/* Returns: (transfer full) (nullable) NULL in the middle of an instant's changes of rates */
+static Record *
+take_record (PodSteady *steady, const PodExec *exec)
+{
+  const int64_t now_ps = pod_event_queue_now (exec->queue);
+  Record *record = g_new0 (Record, 1);
+
+  record->state = g_array_new (FALSE, FALSE, sizeof (int64_t));
+  record->sums = g_array_new (FALSE, FALSE, sizeof (int64_t));
+  record->step = g_new (uint32_t, exec->fold->n_ranks);
+  record->at_ps = now_ps;
+  record->n_popped = pod_event_queue_n_popped (exec->queue);
+  if (!pod_network_save (exec->network, record->state))
+    {
+      record_free (record);
+      return NULL;
+    }
+  for (uint32_t rank = 0; rank < exec->fold->n_ranks; rank++)
+    {
+      record->step[rank] = pod_runner_step (exec->runner, rank, POD_STREAM_COMPUTE);
+      pod_runner_save (exec->runner, rank, record->step[rank], record->state);
+      pod_account_save (exec->account, rank, now_ps, record->state);
+      pod_account_sums (exec->account, rank, record->sums);
+      if (exec->contention != NULL)
+        pod_contention_save (exec->contention, rank, now_ps, record->state);
+    }
+  save_meetings (exec, now_ps, record->state);
+  save_events (steady, exec, now_ps, record->state);
+  for (guint i = 0; i < record->state->len; i++)
+    record->hash = record->hash * 31 + (guint) g_array_index (record->state, int64_t, i);
+  return record;
+}
+
+static bool
+is_same (const Record *a, const Record *b)
+{
+  return a->hash == b->hash && a->state->len == b->state->len && memcmp (a->state->data, b->state->data, a->state->len * sizeof (int64_t)) == 0;
+}
+
+/* How often all ranks may do again what they did between the records. */
+static uint32_t
+n_repeats (const PodExec *exec, const Record *from, const Record *to)
+{
+  uint32_t n = UINT32_MAX;
+
+  for (uint32_t rank = 0; rank < exec->fold->n_ranks && n > 0; rank++)
+    n = MIN (n, pod_runner_n_repeats (exec->runner, rank, from->step[rank], to->step[rank]));
+  for (uint32_t rank = 0; rank < exec->fold->n_ranks && n > 0; rank++)
+    if (!pod_runner_can_skip (exec->runner, rank, from->step[rank], to->step[rank], n))
+      n = 0;
+  return n;
+}
+
+static void
+skip (PodExec *exec, const Record *from, const Record *to, uint32_t n)
+{
+  const int64_t ps = n * (to->at_ps - from->at_ps);
+  const guint n_sums = from->sums->len / exec->fold->n_ranks;
+
+  pod_event_queue_skip (exec->queue, ps, n * (to->n_popped - from->n_popped));
+  pod_network_skip (exec->network, ps);
+  for (uint32_t rank = 0; rank < exec->fold->n_ranks; rank++)
+    {
+      pod_runner_skip (exec->runner, rank, from->step[rank], to->step[rank], n);
+      pod_account_skip (exec->account, rank, &g_array_index (from->sums, int64_t, rank * n_sums), n, ps);
+      if (exec->contention != NULL)
+        pod_contention_skip (exec->contention, rank, ps);
+    }
+  for (uint32_t m = 0; m < n_meetings (exec); m++)
+    {
+      PodMeeting *meeting = &exec->meetings[m];
+
+      meeting->start_ps += ps;
+      for (uint32_t i = 0; i < meeting->n_arrived; i++)
+        meeting->arrive_ps[i] += ps;
+    }
+}
+
+void
+pod_steady_look (PodSteady *steady, PodExec *exec)
+{
+  const uint32_t step = pod_runner_step (exec->runner, 0, POD_STREAM_COMPUTE);
+  Record *record;
+
+  if (steady->is_done || step == steady->seen_step)
+    return;
+  record = take_record (steady, exec);
+  if (record == NULL)
+    return; /* with one of the next events */
+  steady->seen_step = step;
+  for (guint i = steady->records->len; i-- > 0 && !steady->is_done;)
+    {
+      const Record *earlier = g_ptr_array_index (steady->records, i);
+      const uint32_t n = is_same (earlier, record) ? n_repeats (exec, earlier, record) : 0;
+
+      if (n == 0)
+        continue;
+      skip (exec, earlier, record, n);
+      steady->is_done = true;
+    }
+  if (steady->records->len == N_KEPT)
+    g_ptr_array_remove_index (steady->records, 0);
+  g_ptr_array_add (steady->records, record);
+}

@@ -1,0 +1,86 @@
+#include <string.h>
+
+#include "network/network-private.h"
+
+/* Stretches of time that are not simulated, for they are like some that were. */
+
+static gint
+compare_tags (gconstpointer a, gconstpointer b)
+{
+  const PodTransfer *x = *(PodTransfer *const *) a;
+  const PodTransfer *y = *(PodTransfer *const *) b;
+
+  return x->tag < y->tag ? -1 : x->tag > y->tag;
+}
+
+static gint
+compare_serials (gconstpointer a, gconstpointer b)
+{
+  const PodTransfer *x = *(PodTransfer *const *) a;
+  const PodTransfer *y = *(PodTransfer *const *) b;
+
+  return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+static void
+save_transfer (const PodTransfer *transfer, int64_t now_ps, GArray *out)
+{
+  int64_t state[] = {
+    transfer->tag, transfer->phase, (int64_t) transfer->bytes, (int64_t) (uintptr_t) transfer->path,
+    0,             0,               0,                         0,
+    0,
+  };
+
+  memcpy (&state[4], &transfer->analytic_s_per_byte, sizeof (double));
+  if (transfer->phase == POD_PHASE_BYTES)
+    {
+      state[5] = now_ps - transfer->since_ps;
+      state[6] = (int64_t) transfer->rate;
+      state[7] = (int64_t) (uint64_t) (transfer->work_left >> 64);
+      state[8] = (int64_t) (uint64_t) transfer->work_left;
+    }
+  g_array_append_vals (out, state, G_N_ELEMENTS (state));
+}
+
+bool
+pod_network_save (const PodNetwork *network, GArray *out)
+{
+  const int64_t now_ps = pod_event_queue_now (network->queue);
+  g_autoptr (GPtrArray) active = g_ptr_array_new ();
+
+  if (network->flow.is_solve_pending || network->flow.n_dirty > 0)
+    return false;
+  for (uint32_t t = 0; t < network->n_transfers; t++)
+    if (network->transfers[t].phase != POD_PHASE_FREE)
+      g_ptr_array_add (active, &network->transfers[t]);
+  g_ptr_array_sort (active, compare_tags);
+  for (guint i = 0; i < active->len; i++)
+    save_transfer (g_ptr_array_index (active, i), now_ps, out);
+  /* And in which order they came onto their links */
+  g_ptr_array_sort (active, compare_serials);
+  for (guint i = 0; i < active->len; i++)
+    {
+      const PodTransfer *transfer = g_ptr_array_index (active, i);
+      const int64_t tag = transfer->tag;
+
+      if (transfer->phase == POD_PHASE_BYTES)
+        g_array_append_val (out, tag);
+    }
+  return true;
+}
+
+bool
+pod_network_event_tag (const PodNetwork *network, const PodEvent *event, uint32_t *out)
+{
+  *out = network->transfers[event->index].tag;
+  return network->transfers[event->index].generation == event->tag;
+}
+
+void
+pod_network_skip (PodNetwork *network, int64_t ps)
+{
+  for (uint32_t t = 0; t < network->n_transfers; t++)
+    network->transfers[t].since_ps += ps;
+  for (uint32_t b = 0; b < network->bundles.n_bundles; b++)
+    network->bundles.bundles[b].meter.since_ps += ps;
+}

@@ -1,0 +1,97 @@
+/* A run that nobody records goes through the steady state of its pipeline once; its result is that of the whole run, to the byte, for every
+ * schedule, and with all that can be under way from one microbatch to the next. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "scenario/scenario.h"
+
+/* Options of a run, "name=value" words. */
+static const char *const jobs[][6] = {
+  { "topology=h100:8x8", "layout=tp=8 dp=8", "global-batch=512" },
+  { "topology=h100:8x8", "layout=tp=8 fsdp=8", "global-batch=256" },
+  { "topology=h100:8x8", "layout=fsdp=64", "global-batch=512" },
+  { "topology=h100:8x8", "layout=fsdp=16 pp=4", "global-batch=256" },
+  { "topology=h100:8x8", "layout=dp=8 pp=4 tp=2", "global-batch=256", "zero=1" },
+  { "topology=h100:8x8", "layout=dp=8 pp=8", "global-batch=512" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8", "global-batch=128" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8", "global-batch=128", "schedule=gpipe" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8 vpp=2", "global-batch=128" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8 vpp=2", "global-batch=128", "schedule=breadth-first" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8", "global-batch=128", "schedule=zb-h1" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8", "global-batch=128", "schedule=dualpipe" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8", "global-batch=128", "schedule=dualpipe-v" },
+  { "topology=h100:8x8", "layout=dp=4 cp=2 pp=2 tp=4", "global-batch=256" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8", "global-batch=128", "recompute=offload" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8", "global-batch=128", "fidelity=book" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8", "global-batch=128", "network=analytic" },
+  { "topology=h100:8x8", "layout=dp=2 pp=4 tp=8", "global-batch=128", "fold=off" },
+  { "topology=tpu-v5p:4x4x4", "layout=fsdp=16 tp=4", "global-batch=256" },
+  { "topology=tpu-v5p:4x4x4", "layout=fsdp=4 pp=4 tp=4", "global-batch=128" },
+  { "topology=tpu-v5e:8x8", "layout=dp=4 pp=4 tp=4", "global-batch=128" },
+  { "topology=gb200:64x2", "layout=dp=4 pp=4 tp=8", "global-batch=128" },
+};
+
+static PodRun *
+run_job (unsigned i, bool is_recording_none)
+{
+  g_autoptr (PodScenario) scenario = pod_scenario_new ();
+  g_autoptr (GError) error = NULL;
+  const PodRunRequest request = { .is_recording_none = is_recording_none };
+  PodRun *run;
+
+  ck_assert (pod_scenario_set (scenario, "model", "llama3-8b", NULL) && pod_scenario_set (scenario, "layers", "16", NULL));
+  ck_assert (pod_scenario_set (scenario, "seq-len", "2048", NULL));
+  for (unsigned w = 0; w < G_N_ELEMENTS (jobs[i]) && jobs[i][w] != NULL; w++)
+    {
+      g_auto (GStrv) pair = g_strsplit (jobs[i][w], "=", 2);
+
+      ck_assert_msg (pod_scenario_set (scenario, pair[0], pair[1], &error), "%s: %s", jobs[i][w], error != NULL ? error->message : "");
+    }
+  run = pod_scenario_run (scenario, &request, &error);
+  ck_assert_msg (run != NULL, "job %u: %s", i, error != NULL ? error->message : "");
+  return run;
+}
+
+static char *
+result_text (PodRun *run)
+{
+  g_autoptr (JsonNode) root = json_node_alloc ();
+
+  json_node_init_object (root, run->result);
+  return pod_json_to_text (root);
+}
+
+START_TEST (test_steady_is_whole)
+{
+  g_autoptr (PodRun) whole = run_job ((unsigned) _i, false);
+  g_autoptr (PodRun) steady = run_job ((unsigned) _i, true);
+  g_autofree char *a = result_text (whole);
+  g_autofree char *b = result_text (steady);
+
+  ck_assert_msg (whole->exec->time_ps == steady->exec->time_ps, "%s: %ld ps instead of %ld", jobs[_i][1], (long) steady->exec->time_ps, (long) whole->exec->time_ps);
+  ck_assert_uint_eq (whole->exec->n_events, steady->exec->n_events);
+  ck_assert_msg (strcmp (a, b) == 0, "%s %s: results differ", jobs[_i][0], jobs[_i][1]);
+  ck_assert_uint_eq (whole->exec->breakdowns->len, steady->exec->breakdowns->len);
+  ck_assert_msg (memcmp (whole->exec->breakdowns->data, steady->exec->breakdowns->data, whole->exec->breakdowns->len * sizeof (PodBreakdown)) == 0, "%s: breakdowns differ",
+                 jobs[_i][1]);
+}
+END_TEST
+
+int
+main (void)
+{
+  Suite *suite = suite_create ("steady");
+  TCase *tcase = tcase_create ("steady");
+  SRunner *runner = srunner_create (suite);
+  int n_failed;
+
+  tcase_set_timeout (tcase, 120);
+  tcase_add_loop_test (tcase, test_steady_is_whole, 0, G_N_ELEMENTS (jobs));
+  suite_add_tcase (suite, tcase);
+  srunner_run_all (runner, CK_NORMAL);
+  n_failed = srunner_ntests_failed (runner);
+  srunner_free (runner);
+  return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
