@@ -202,10 +202,12 @@ RUN_DIR = build/run
 run-now:
 	$(Q)mkdir -p $(RUN_DIR)
 	$(PODSIM) run --topology tpu-v5p:16x16x16 --model llama3-70b --seq-len 4096 --global-batch 1024 \
-	  --layout "fsdp=1024 tp=4" --trace $(RUN_DIR)/llama3-70b.json.gz --json $(RUN_DIR)/llama3-70b.json --plot $(RUN_DIR)
+	  --layout "fsdp=1024 tp=4" --trace $(RUN_DIR)/llama3-70b.json.gz --json $(RUN_DIR)/llama3-70b.json --plot $(RUN_DIR) \
+	  --report $(RUN_DIR)/llama3-70b.html
 	@echo
 	@echo 'timeline  $(RUN_DIR)/llama3-70b.json.gz   open it in https://ui.perfetto.dev or chrome://tracing'
 	@echo 'numbers   $(RUN_DIR)/llama3-70b.json'
+	@echo 'report    $(RUN_DIR)/llama3-70b.html   open it in a browser'
 	@echo 'pictures  $(RUN_DIR)/'; ls $(RUN_DIR)/*.svg $(RUN_DIR)/*.png 2>/dev/null | sed 's/^/          /'
 
 # A build that fails is a failure that is counted

@@ -1,6 +1,5 @@
 #include "report/report-private.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -120,7 +119,7 @@ kernel_words (const PodKernel *kernel, const PodKernelTime *time)
 }
 
 PodTable *
-pod_report_kernels (const PodExecResult *exec, unsigned n_most, GPtrArray *words)
+pod_report_kernels (const PodExecResult *exec, GPtrArray *words)
 {
   const double time_s = (double) exec->time_ps / 1e12;
   g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (Rank));
@@ -136,7 +135,7 @@ pod_report_kernels (const PodExecResult *exec, unsigned n_most, GPtrArray *words
         g_array_append_val (order, rank);
     }
   g_array_sort (order, compare_ranks);
-  for (guint i = 0; i < MIN (order->len, n_most); i++)
+  for (guint i = 0; i < order->len; i++)
     {
       const Rank *rank = &g_array_index (order, Rank, i);
       const PodKernelUse *use = &g_array_index (exec->kernels, PodKernelUse, rank->index);
@@ -191,7 +190,7 @@ append_losses (GString *out, const PodExecResult *exec)
 /* -- collectives ------------------------------------------------------------------------------- */
 
 PodTable *
-pod_report_collectives (const PodExecResult *exec, unsigned n_most, GPtrArray *words)
+pod_report_collectives (const PodExecResult *exec, GPtrArray *words)
 {
   g_autoptr (GArray) order = g_array_new (FALSE, FALSE, sizeof (Rank));
   PodTable *table
@@ -206,7 +205,7 @@ pod_report_collectives (const PodExecResult *exec, unsigned n_most, GPtrArray *w
       g_array_append_val (order, rank);
     }
   g_array_sort (order, compare_ranks);
-  for (guint i = 0; i < MIN (order->len, n_most); i++)
+  for (guint i = 0; i < order->len; i++)
     {
       const Rank *rank = &g_array_index (order, Rank, i);
       const PodCollectiveUse *use
@@ -247,10 +246,10 @@ pod_report_explain (const PodExecResult *exec)
   GString *out = g_string_new (NULL);
 
   append_table (out, "kernels: a step of the rank that runs each most, share of the step",
-                pod_report_kernels (exec, UINT_MAX, words), words);
+                pod_report_kernels (exec, words), words);
   g_ptr_array_set_size (words, 0);
   append_losses (out, exec);
   append_table (out, "collectives: alone on an empty network, total = calls x alone, hidden or not",
-                pod_report_collectives (exec, UINT_MAX, words), words);
+                pod_report_collectives (exec, words), words);
   return g_string_free (out, FALSE);
 }

@@ -174,7 +174,7 @@ append_line (GString *out, const PodHtmlLine *line, const Scale *scale, const ch
       else
         g_string_append_printf (out, "L%s %s", x, y);
     }
-  g_string_append_printf (out, "\" stroke=\"%s\"%s><title>", colour,
+  g_string_append_printf (out, "\" style=\"stroke:%s\"%s><title>", colour,
                           line->is_limit ? " class=\"limit\"" : "");
   pod_html_append_element (out, "", line->name, "</title></path>\n");
 }
@@ -184,7 +184,7 @@ pod_report_html_chart (PodReportHtml *page, const PodHtmlChart *chart)
 {
   g_return_if_fail (page != NULL && chart != NULL);
 
-  static const char limit_colour[] = "#d55e00";
+  static const char limit_colour[] = "var(--ink)";
   GString *out = pod_html_body (page);
   const Scale scale = scale_of (chart);
   unsigned n_curves = 0;

@@ -137,14 +137,6 @@ enum
   LONG_CELL = 48, /* bytes: a sentence, which is given room to be read in few lines */
 };
 
-static const char *
-class_of (const PodTable *table, int row, unsigned i)
-{
-  if (pod_table_is_right (table, i))
-    return " class=\"right\"";
-  return row >= 0 && strlen (pod_table_cell (table, row, i)) > LONG_CELL ? " class=\"words\"" : "";
-}
-
 static bool
 has_titles (const PodTable *table)
 {
@@ -152,6 +144,17 @@ has_titles (const PodTable *table)
     if (*pod_table_cell (table, -1, i) != '\0')
       return true;
   return false;
+}
+
+/* A list of names and values, without titles, is as wide as the page lets it be. */
+static const char *
+class_of (const PodTable *table, int row, unsigned i)
+{
+  const bool is_long = row >= 0 && strlen (pod_table_cell (table, row, i)) > LONG_CELL;
+
+  if (pod_table_is_right (table, i))
+    return " class=\"right\"";
+  return is_long && has_titles (table) ? " class=\"words\"" : "";
 }
 
 static void

@@ -63,7 +63,7 @@ typedef struct
   const double *y;
   unsigned n_points;
   bool is_stepped; /* a value holds until the next one */
-  bool is_limit;   /* drawn as a bound: dashed, in the colour of warnings */
+  bool is_limit;   /* drawn as a bound: dashed, in the colour of text */
 } PodHtmlLine;
 
 typedef struct

@@ -150,7 +150,7 @@ append_curves (GString *script, JsonObject *result, const PodTimeline *timeline,
   g_autofree char *scale = pod_format_double (1 / unit.size);
   g_autofree char *right = pod_format_double (end_s > 0 ? end_s / unit.size : 1);
 
-  g_string_append_printf (script, "set xlabel 'time (%s)' offset 0,0.5\nset xrange [0:%s]\nplot ", unit.name, right);
+  g_string_append_printf (script, "set xlabel 'time (%s)'\nset xrange [0:%s]\nplot ", unit.name, right);
   for (unsigned i = 0; i < n_curves; i++)
     {
       g_autofree char *peak = pod_format_bytes (peak_of (timeline, series, i), false);
@@ -174,7 +174,7 @@ append_curves (GString *script, JsonObject *result, const PodTimeline *timeline,
 
 static const char script_text[] = "set border 3\n"
                                   "set grid back lt 1 lc rgb '#e6e6e6'\n"
-                                  "set key outside bottom center horizontal Left reverse\n"
+                                  "set key above horizontal Left reverse\n"
                                   "set ylabel 'memory of a device (GB)'\n"
                                   "set yrange [0:*]\n";
 

@@ -105,7 +105,10 @@
     return context;
   }
 
+  /* As much of a name as fits; an operation's layer, "L12 ", goes first. */
   function clip (context, text, room) {
+    if (context.measureText(text).width <= room) return text;
+    text = text.replace(/^L\d+ /, '');
     if (context.measureText(text).width <= room) return text;
     var n = Math.floor(text.length * room / context.measureText(text).width) - 1;
     return n < 3 ? '' : text.slice(0, n) + '\u2026';

@@ -8,6 +8,7 @@
 /* NULL where the result has no such thing. (transfer none) (nullable) */
 JsonNode *pod_report_node (JsonObject *result, const char *path);
 const char *pod_report_string (JsonObject *result, const char *path);
+const char *pod_report_string_or (JsonObject *result, const char *path, const char *otherwise);
 JsonObject *pod_report_object (JsonObject *result, const char *path);
 JsonArray *pod_report_array (JsonObject *result, const char *path);
 /* 0 when absent. */
@@ -38,10 +39,9 @@ PodReportUnit pod_report_bytes_unit (double bytes);
 /* "12.345 ms" */
 char *pod_report_in_unit (double value, PodReportUnit unit, unsigned n_decimals);
 
-/* Kernels, and collectives, by total time, the first @n_most of them; what decided each is appended
- * to @words. Returns: (transfer full) */
-PodTable *pod_report_kernels (const PodExecResult *exec, unsigned n_most, GPtrArray *words);
-PodTable *pod_report_collectives (const PodExecResult *exec, unsigned n_most, GPtrArray *words);
+/* Kernels, and collectives, by total time; what decided each is appended to @words. Returns: (transfer full) */
+PodTable *pod_report_kernels (const PodExecResult *exec, GPtrArray *words);
+PodTable *pod_report_collectives (const PodExecResult *exec, GPtrArray *words);
 
 /* The steps with one change, the largest gain first. @has_set: with a column of what was set.
  * Returns: (transfer full) */

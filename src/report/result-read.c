@@ -31,6 +31,14 @@ pod_report_string (JsonObject *result, const char *path)
   return node != NULL && JSON_NODE_HOLDS_VALUE (node) ? json_node_get_string (node) : NULL;
 }
 
+const char *
+pod_report_string_or (JsonObject *result, const char *path, const char *otherwise)
+{
+  const char *text = pod_report_string (result, path);
+
+  return text != NULL ? text : otherwise;
+}
+
 JsonObject *
 pod_report_object (JsonObject *result, const char *path)
 {

@@ -175,7 +175,7 @@ append_ranks (GString *script, const PodTimeline *timeline)
 
 static const char script_text[] = "set style fill solid 1.0 noborder\n"
                                   "set border 1\n"
-                                  "set key below horizontal samplen 1.5\n";
+                                  "set key above horizontal samplen 1.5\n";
 
 bool
 pod_report_schedule_plot (JsonObject *result, const PodTimeline *timeline, const char *folder,
@@ -198,7 +198,7 @@ pod_report_schedule_plot (JsonObject *result, const PodTimeline *timeline, const
   g_string_append (script, script_text);
   pod_report_append_title (script, title, "forwards and backwards by microbatch: ", time);
   append_ranks (script, timeline);
-  g_string_append_printf (script, "set xlabel 'time (%s)' offset 0,0.5\nset xrange [0:%s]\nset yrange [%u.6:-0.6]\n",
+  g_string_append_printf (script, "set xlabel 'time (%s)'\nset xrange [0:%s]\nset yrange [%u.6:-0.6]\n",
                           unit.name, right, n_ranks - 1);
   g_string_append_printf (script,
                           "plot 'schedule.tsv' skip 1 using "

@@ -26,14 +26,6 @@ static void G_GNUC_PRINTF (3, 4)
   g_string_append_c (out, '\n');
 }
 
-static const char *
-string_or (JsonObject *result, const char *path, const char *otherwise)
-{
-  const char *text = pod_report_string (result, path);
-
-  return text != NULL ? text : otherwise;
-}
-
 static void
 append_job (GString *out, JsonObject *result)
 {
@@ -51,18 +43,20 @@ append_job (GString *out, JsonObject *result)
   g_autofree char *micro_batch
       = pod_report_grouped (pod_report_number (result, "batch.micro_batch"));
   g_autofree char *params = pod_format_count (pod_report_number (result, "model.params"));
-  const char *map = string_or (result, "map", "");
+  const char *map = pod_report_string_or (result, "map", "");
 
-  append_field (out, "model", "%s, %s parameters", string_or (result, "model.name", "?"), params);
-  append_field (out, "machine", "%s, %s %s%s%s%s", string_or (result, "topology.name", "?"),
-                n_chips, chips == 1 ? "chip" : "chips", devices != chips ? " with " : "",
+  append_field (out, "model", "%s, %s parameters", pod_report_string_or (result, "model.name", "?"),
+                params);
+  append_field (out, "machine", "%s, %s %s%s%s%s",
+                pod_report_string_or (result, "topology.name", "?"), n_chips,
+                chips == 1 ? "chip" : "chips", devices != chips ? " with " : "",
                 devices != chips ? n_devices : "", devices != chips ? " devices" : "");
-  append_field (out, "layout", "%s%s%s", string_or (result, "layout", "?"),
+  append_field (out, "layout", "%s%s%s", pod_report_string_or (result, "layout", "?"),
                 *map != '\0' ? "   placed " : "", map);
   append_field (out, "batch", "%s x %s tokens = %s, in %s %s of %s per data rank", sequences,
                 length, tokens, n_microbatches,
                 strcmp (n_microbatches, "1") == 0 ? "microbatch" : "microbatches", micro_batch);
-  append_field (out, "fidelity", "%s", string_or (result, "fidelity", "?"));
+  append_field (out, "fidelity", "%s", pod_report_string_or (result, "fidelity", "?"));
 }
 
 static void
@@ -81,7 +75,7 @@ append_speed (GString *out, JsonObject *result)
 
   append_heading (out, "one step");
   append_field (out, "time", "%s, lower bound %s (%s of it), bound by %s", time, bound, share,
-                string_or (result, "step.bound", "?"));
+                pod_report_string_or (result, "step.bound", "?"));
   append_field (out, "tokens/s", "%s, %s per chip, %s/s per chip", tokens, each, flops);
 }
 
@@ -92,7 +86,7 @@ other_conventions (JsonObject *result)
 {
   JsonObject *conventions = pod_report_object (result, "step.mfu_by_convention");
   g_autoptr (GList) names = conventions != NULL ? json_object_get_members (conventions) : NULL;
-  const char *used = string_or (result, "step.flops_convention", "");
+  const char *used = pod_report_string_or (result, "step.flops_convention", "");
   GString *text = g_string_new (NULL);
 
   for (GList *l = names; l != NULL; l = l->next)
@@ -119,7 +113,7 @@ append_utilisation (GString *out, JsonObject *result)
   g_autofree char *others = other_conventions (result);
 
   append_field (out, "MFU", "%s of %s/s a device, by %s FLOPs%s", mfu, peak,
-                string_or (result, "step.flops_convention", "model"), others);
+                pod_report_string_or (result, "step.flops_convention", "model"), others);
   append_field (out, "HFU", "%s, with recomputation", hfu);
 }
 
@@ -257,9 +251,12 @@ append_memory (GString *out, JsonObject *result)
   add_bytes (table, "peak", peak, capacity, verdict);
   if (reserved > 0)
     {
-      add_bytes (table, "context", pod_report_number (result, "memory.context_bytes"), capacity, "driver and libraries");
-      add_bytes (table, "comm buffers", pod_report_number (result, "memory.comm_buffers_bytes"), capacity, "of communicators");
-      add_bytes (table, "fragmentation", pod_report_number (result, "memory.fragmentation_bytes"), capacity, "of the allocator");
+      add_bytes (table, "context", pod_report_number (result, "memory.context_bytes"), capacity,
+                 "driver and libraries");
+      add_bytes (table, "comm buffers", pod_report_number (result, "memory.comm_buffers_bytes"),
+                 capacity, "of communicators");
+      add_bytes (table, "fragmentation", pod_report_number (result, "memory.fragmentation_bytes"),
+                 capacity, "of the allocator");
     }
   add_bytes (table, "capacity", capacity, capacity, "");
   text = pod_table_to_text (table);
