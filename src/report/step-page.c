@@ -248,6 +248,15 @@ append_breakdown (PodReportHtml *page, JsonObject *result)
 
 /* -- what gains most --------------------------------------------------------------------------- */
 
+static bool
+has_loss (JsonArray *changes)
+{
+  for (guint i = 0; i < json_array_get_length (changes); i++)
+    if (pod_report_number (json_array_get_object_element (changes, i), "gain_ratio") < 0)
+      return true;
+  return false;
+}
+
 static void
 append_what_if (PodReportHtml *page, JsonObject *result)
 {
@@ -264,6 +273,9 @@ append_what_if (PodReportHtml *page, JsonObject *result)
   table = pod_report_what_if (changes, true);
   if (pod_table_n_rows (table) > 0)
     pod_report_html_table (page, "Steps with one change", table);
+  if (has_loss (changes))
+    pod_report_html_paragraph (page, "Below zero: operations that start earlier can meet others on "
+                                     "links that they used to miss.");
   if (note != NULL)
     pod_report_html_paragraph (page, note);
 }
