@@ -4,6 +4,7 @@
 
 #include <libxml/parser.h>
 #include <libxml/xmlschemas.h>
+#include <libxml/xmlschemastypes.h>
 
 #include "base/error.h"
 #include "base/file-read.h"
@@ -146,6 +147,19 @@ check_text (const char *file, char *text, size_t n_bytes, bool is_foreign, GErro
   return true;
 }
 
+/* libxml2 makes tables of its own at their first use, of schemas' types without a lock. */
+static void
+prepare_library (void)
+{
+  static gsize once;
+
+  if (!g_once_init_enter (&once))
+    return;
+  xmlInitParser ();
+  xmlSchemaInitTypes ();
+  g_once_init_leave (&once, 1);
+}
+
 /* Returns: (transfer full) (nullable) */
 static xmlDocPtr
 read_document (const char *file, bool is_foreign, GError **error)
@@ -155,6 +169,7 @@ read_document (const char *file, bool is_foreign, GError **error)
 
   if (text == NULL || !check_text (file, text, n_bytes, is_foreign, error))
     return NULL;
+  prepare_library ();
   g_auto (Complaint) complaint = { 0 };
   g_autoptr (xmlParserCtxt) parser = xmlNewParserCtxt ();
   g_assert (parser != NULL);
@@ -247,12 +262,6 @@ pod_xml_free (PodXml *xml)
   g_clear_pointer (&xml->doc, xmlFreeDoc);
   g_free (xml->file);
   g_free (xml);
-}
-
-void
-pod_xml_prepare_threads (void)
-{
-  xmlInitParser ();
 }
 
 xmlNodePtr

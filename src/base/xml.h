@@ -26,9 +26,6 @@ PodXml *pod_xml_load_foreign (const char *file, GError **error);
 void pod_xml_free (PodXml *xml);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodXml, pod_xml_free)
 
-/* To be called before threads read XML: libxml2 sets itself up on first use, which two threads must not do at once. */
-void pod_xml_prepare_threads (void);
-
 xmlNodePtr pod_xml_root (const PodXml *xml);
 /* First / next child element, of that name when @name is not NULL. */
 xmlNodePtr pod_xml_child (xmlNodePtr node, const char *name);

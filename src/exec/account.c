@@ -56,7 +56,8 @@ pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *cl
         }
       account->ranks[rank].peak_bytes = account->ranks[rank].bytes;
       account->highest_bytes = MAX (account->highest_bytes, account->ranks[rank].bytes);
-      memcpy (account->peak_by_label + (size_t) rank * account->n_labels, by_label, account->n_labels * sizeof *by_label);
+      if (account->n_labels > 0)
+        memcpy (account->peak_by_label + (size_t) rank * account->n_labels, by_label, account->n_labels * sizeof *by_label);
     }
   return account;
 }

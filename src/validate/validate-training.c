@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/xml.h"
 #include "validate/training-scenario.h"
 #include "validate/training-sources.h"
 
@@ -130,7 +129,6 @@ run_rows (const PodTrainingValidation *validation, const PodTrainingRequest *req
 {
   GThreadPool *pool;
 
-  pod_xml_prepare_threads ();
   pool = g_thread_pool_new (run_row, (gpointer) request, (int) request->n_threads, TRUE, error);
   if (pool == NULL)
     return false;
