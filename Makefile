@@ -249,7 +249,7 @@ validate: all
 
 .PHONY: bench
 bench: all $(BENCH_PROGRAMS)
-	$(Q)for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program || exit 1; done
+	$(Q)BUILD=$(CURDIR)/$(BUILD) build-aux/bench.sh
 
 # clang only: builds the fuzz targets with libFuzzer; run one with its corpus folder as argument
 .PHONY: fuzz
