@@ -18,6 +18,13 @@ typedef enum
   POD_N_BLOCK_KINDS
 } PodBlockKind;
 
+/* Gradients that wait until there are enough of them to reduce. */
+typedef struct
+{
+  double bytes;
+  uint32_t after; /* op that made the last of them */
+} PodBucket;
+
 typedef struct
 {
   PodEmitter *emitter;
@@ -29,6 +36,7 @@ typedef struct
   bool is_back;            /* activations go down the ranks: streams of their own, for the order of those that go up is another */
   bool has_near_input;     /* the part before is on this rank */
   int32_t n_tail_ops;      /* compute ops of the unit that ends a forward block */
+  PodBucket buckets[2]; /* while a block is made: of dense weights, of experts */
   uint32_t blocks[POD_N_BLOCK_KINDS]; /* made when first asked for */
 } PodChunk;
 

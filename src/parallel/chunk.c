@@ -217,6 +217,7 @@ forward_ops (PodChunk *chunk)
 typedef struct
 {
   const char *name;
+  PodBucket *bucket;
   double params;
   uint32_t fsdp_comm; /* POD_NO_COMM where they are not scattered */
   uint32_t dp_comm;
@@ -224,20 +225,44 @@ typedef struct
   double fsdp;        /* degree */
 } Gradients;
 
+/* Over dp, once the bucket is full, or @is_end: no unit of this block follows. Without fsdp; with it each unit's is a bucket. */
+static void
+reduce_over_dp (PodChunk *chunk, const Gradients *gradients, const PodPass *pass, double bytes, uint32_t after, bool is_end)
+{
+  PodEmitter *emitter = chunk->emitter;
+  PodBuilder *builder = &emitter->builder;
+  PodBucket *bucket = gradients->bucket;
+  const bool is_sharded = gradients->fsdp_comm != POD_NO_COMM;
+  const bool is_kept_sharded = emitter->job->layout.zero_stage >= 2 && !is_sharded; /* whole only until they are scattered */
+  g_autofree char *name = g_strdup_printf ("%s gradients %s", gradients->name, gradients->is_scattered ? "reduce-scatter over dp" : "all-reduce");
+  uint32_t op;
+
+  if (bytes > 0 && is_kept_sharded)
+    pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, bytes);
+  if (bytes > 0)
+    *bucket = (PodBucket){ bucket->bytes + bytes, after };
+  if (bucket->bytes == 0 || (bucket->bytes < (double) emitter->job->bucket_bytes && !is_end && !is_sharded))
+    return;
+  op = pod_builder_collective (builder, POD_PHASE_BACKWARD, pass->unit->layer, name, POD_STREAM_REDUCE, gradients->dp_comm,
+                               gradients->is_scattered ? POD_REDUCE_SCATTER : POD_ALL_REDUCE, (uint64_t) (bucket->bytes / gradients->fsdp));
+  pod_builder_depend (builder, op, bucket->after);
+  if (is_kept_sharded)
+    pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, bucket->bytes);
+  *bucket = (PodBucket){ 0, POD_NO_OP };
+}
+
 /* Their reduction over the data axes, as the shardings of the matmuls ask. */
 static void
-reduce_over (PodChunk *chunk, const Gradients *gradients, const PodPass *pass, bool is_last)
+reduce_over (PodChunk *chunk, const Gradients *gradients, const PodPass *pass, bool is_last, bool is_end)
 {
   PodEmitter *emitter = chunk->emitter;
   PodBuilder *builder = &emitter->builder;
   const PodJob *job = emitter->job;
-  const double bytes = gradients->params * pod_dtype_bytes (job->reduce_dtype);
   const bool every_microbatch = job->layout.zero_stage >= 2; /* gradients are kept sharded over dp */
   uint32_t after = pass->last_compute;
+  const double bytes = after != POD_NO_OP ? gradients->params * pod_dtype_bytes (job->reduce_dtype) : 0;
 
-  if (bytes == 0 || after == POD_NO_OP)
-    return;
-  if (gradients->fsdp_comm != POD_NO_COMM)
+  if (bytes > 0 && gradients->fsdp_comm != POD_NO_COMM)
     {
       g_autofree char *name = g_strdup_printf ("%s gradients reduce-scatter", gradients->name);
       uint32_t op = pod_builder_collective (builder, POD_PHASE_BACKWARD, pass->unit->layer, name, POD_STREAM_REDUCE, gradients->fsdp_comm, POD_REDUCE_SCATTER, (uint64_t) bytes);
@@ -248,43 +273,33 @@ reduce_over (PodChunk *chunk, const Gradients *gradients, const PodPass *pass, b
       after = op;
     }
   if (gradients->dp_comm != POD_NO_COMM && (is_last || every_microbatch))
-    {
-      const bool is_kept_sharded = every_microbatch && gradients->fsdp_comm == POD_NO_COMM;
-      g_autofree char *name = g_strdup_printf ("%s gradients %s", gradients->name, gradients->is_scattered ? "reduce-scatter over dp" : "all-reduce");
-      uint32_t op = pod_builder_collective (builder, POD_PHASE_BACKWARD, pass->unit->layer, name, POD_STREAM_REDUCE, gradients->dp_comm,
-                                            gradients->is_scattered ? POD_REDUCE_SCATTER : POD_ALL_REDUCE, (uint64_t) (bytes / gradients->fsdp));
-
-      pod_builder_depend (builder, op, after);
-      if (is_kept_sharded) /* ZeRO-2: whole only until they are scattered */
-        {
-          pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, bytes);
-          pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, bytes);
-        }
-    }
+    reduce_over_dp (chunk, gradients, pass, bytes, after, is_end);
 }
 
 static void
-reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass, bool is_last)
+reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass, bool is_last, bool is_end)
 {
   const PodEmitter *emitter = chunk->emitter;
   g_autofree char *name = unit->layer >= 0 ? g_strdup_printf ("L%d", unit->layer) : g_strdup (unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
   g_autofree char *expert_name = g_strdup_printf ("%s expert", name);
   const PodTrained trained = pod_unit_trained (emitter, unit);
   const Gradients dense = { .name = name,
+                            .bucket = &chunk->buckets[0],
                             .params = trained.padded,
                             .fsdp_comm = pass->grad_scatter & emitter->fsdp_axes ? emitter->fsdp_comm : POD_NO_COMM,
                             .dp_comm = emitter->dp_comm,
                             .is_scattered = (pass->grad_scatter & emitter->grad_axes) != 0,
                             .fsdp = pod_layout_n_shards (&emitter->job->layout) };
   const Gradients experts = { .name = expert_name,
+                              .bucket = &chunk->buckets[1],
                               .params = trained.experts,
                               .fsdp_comm = emitter->experts.fsdp_comm,
                               .dp_comm = emitter->experts.dp_comm,
                               .is_scattered = emitter->job->layout.zero_stage >= 1,
                               .fsdp = emitter->experts.fsdp };
 
-  reduce_over (chunk, &dense, pass, is_last);
-  reduce_over (chunk, &experts, pass, is_last);
+  reduce_over (chunk, &dense, pass, is_last, is_end);
+  reduce_over (chunk, &experts, pass, is_last, is_end);
 }
 
 /* Two-way schedules hold each part twice: the copies add up their gradients, after those of their own data ranks. */
@@ -381,7 +396,7 @@ reduce_all (PodChunk *chunk, const GArray *passes, uint32_t after, bool is_last)
       PodPass pass = g_array_index (passes, PodPass, i);
 
       pass.last_compute = after;
-      reduce_gradients (chunk, pass.unit, &pass, is_last);
+      reduce_gradients (chunk, pass.unit, &pass, is_last, i + 1 == passes->len);
     }
 }
 
@@ -454,7 +469,7 @@ backward_ops (PodChunk *chunk, PodPart part, bool is_last)
       if (part == POD_PART_INPUT && unit->kind == POD_UNIT_EMBEDDING && position > 0) /* what the table's gradient is made of */
         pod_builder_alloc (&emitter->builder, last_of_all (last_of), emitter->label_kept_grads, residual_bytes (emitter));
       if (is_reducing && emitter->job->is_dp_overlapped)
-        reduce_gradients (chunk, unit, &pass, is_last);
+        reduce_gradients (chunk, unit, &pass, is_last, index == 0);
       value = pass.value;
       g_array_append_val (passes, pass);
       g_array_append_val (last_of, pass.last_compute);
@@ -487,7 +502,7 @@ weight_ops (PodChunk *chunk, bool is_last)
       if (unit->kind == POD_UNIT_EMBEDDING && chunk->units->len > 1)
         pod_builder_free_buffer (&emitter->builder, pass.last_compute, emitter->label_kept_grads, residual_bytes (emitter));
       if (emitter->job->is_dp_overlapped)
-        reduce_gradients (chunk, unit, &pass, is_last);
+        reduce_gradients (chunk, unit, &pass, is_last, index == 0);
       last = pass.last_compute != POD_NO_OP ? pass.last_compute : last;
       g_array_append_val (passes, pass);
     }

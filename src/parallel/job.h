@@ -63,6 +63,7 @@ typedef struct
   bool accumulates_apart;       /* a microbatch's gradients stand whole beside those that they are added to */
   bool keeps_stage_outputs;     /* what a stage sent stays until its backward (DeepSpeed's pipe_buffers) */
   bool has_flowing_gradients;   /* gradients of activations take memory while they flow back: a framework does not free them before their last reader */
+  uint64_t bucket_bytes;        /* dp reduces at least so many bytes of gradients at once, but for the last; 0: each unit's */
   bool copies_grads;            /* the optimizer makes fp32 copies of the gradients that it uses */
   bool offloads_optimizer;      /* its state lives in the host's memory */
   bool clips_gradients;         /* the norm of all gradients is found before the update */

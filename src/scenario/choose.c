@@ -318,6 +318,11 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
   job->layout.is_sequence_parallel = scenario->sequence_parallel != 0;
   job->is_p2p_overlapped = scenario->overlap_p2p != 0;
   job->is_dp_overlapped = scenario->overlap_dp != 0;
+  if (scenario->grad_bucket != NULL && !pod_parse_whole (scenario->grad_bucket, POD_UNIT_BYTES, &job->bucket_bytes, error))
+    {
+      g_prefix_error (error, "--grad-bucket: ");
+      return false;
+    }
   job->prefetch = scenario->overlap_fsdp == 0 ? 0 : scenario->prefetch == UINT64_MAX ? 1 : (unsigned) MIN (scenario->prefetch, 1000);
   job->is_fsdp_padded = run->fidelity != POD_FIDELITY_BOOK;
   job->is_tp_overlapped = scenario->overlap_tp == 1;

@@ -33,6 +33,7 @@ const PodOption pod_scenario_options[] = {
   { "dtype", POD_OPTION_TEXT, AT (dtype), "TYPE", "of matmuls: bf16, fp16, fp32; fp8, fp4, int8: of their operands alone, cast from bf16" },
   { "scaling", POD_OPTION_TEXT, AT (scaling), "KIND", "how fp8, fp4 and int8 casts find their scales: current (a pass before), delayed, block" },
   { "cross-entropy", POD_OPTION_TEXT, AT (cross_entropy), "KIND", "fused (one fp32 copy of the logits), or eager: PyTorch's op by op" },
+  { "grad-bucket", POD_OPTION_TEXT, AT (grad_bucket), "BYTES", "dp reduces at least so many bytes of gradients at once (default: each layer's)" },
   { "stage-outputs", POD_OPTION_TEXT, AT (stage_outputs), "KIND", "what a pipeline stage sent is freed (default), or kept until its backward (DeepSpeed)" },
   { "grad-accumulation", POD_OPTION_TEXT, AT (grad_accumulation), "KIND", "fused (matmuls add to the gradients kept), or apart: a microbatch's stand whole beside them" },
   { "lora", POD_OPTION_COUNT, AT (lora), "RANK", "weights are frozen; each linear layer trains an adapter of this rank" },

@@ -54,6 +54,7 @@ typedef struct
   char *cross_entropy;
   char *grad_accumulation;
   char *stage_outputs;
+  char *grad_bucket;
   char *memory_context;
   char *memory_comm_buffers;
   char *memory_fragmentation;

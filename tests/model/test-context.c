@@ -423,6 +423,7 @@ static const struct
   { "topology=h100:8x4", "layout=cp=2 tp=8 fsdp=2", "model=gemma-layers.xml", "" }, /* KV heads on two tensor ranks each */
   { "topology=h100:8x4", "layout=cp=2 dp=2 tp=8", "model=gemma-layers.xml", "recompute=selective" },
   { "topology=h100:8x4", "layout=cp=4 dp=8", "model=mla-direct.xml", "zero=2" },
+  { "topology=h100:8x4", "layout=dp=4 tp=2 pp=4", "model=llama3-8b", "grad-bucket=2GB" },
   { "topology=h100:8x4", "layout=cp=8 tp=4", "model=llama3-8b", "zero=3" },
   { "topology=h100:8x4", "layout=cp=4 fsdp=8", "model=llama3-8b", "recompute=op" },
   { "topology=h100:8x4", "layout=cp=2 dp=2 tp=2 pp=4", "model=llama3-8b", "mtp=2" },
