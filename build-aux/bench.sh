@@ -61,8 +61,10 @@ job 'LLaMA-3-70B, 512 GPUs, 32 microbatches' - '' --topology h100:8x64 --model l
 job 'LLaMA-3-405B, 16,384 GPUs, 16 microbatches' - '' "${large[@]}" --topology h100:8x2048 --layout 'tp=8 pp=16 dp=128' --global-batch 2048
 job 'LLaMA-3-405B, 131,072 GPUs, 16 microbatches' - '' "${large[@]}" --topology h100:8x16384 --layout 'tp=8 pp=16 dp=1024' --global-batch 16384
 
-got=$("$bench/bench-layouts" 200 | awk '/a second/ { for (i = 1; i <= NF; i++) if ($i == "layout:") print 1000 / $(i + 1) }')
+"$bench/bench-layouts" 200 >"$scratch/layouts"
+got=$(awk '/layouts,/ { for (i = 1; i <= NF; i++) if ($i == "layout:") print 1000 / $(i + 1) }' "$scratch/layouts")
 row 'a layout of LLaMA-3-70B on 512 GPUs, one after the other' "$got" ms - ''
+row 'bounds of its time and memory' "$(awk '/^bounds:/ { print 1000 / $2 }' "$scratch/layouts")" ms 1.87 'Calculon, a closed form'
 echo
 "$bench/bench-collective"
 "$bench/bench-network"

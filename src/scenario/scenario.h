@@ -174,6 +174,16 @@ PodRun *pod_scenario_run (const PodScenario *scenario, const PodRunRequest *requ
 void pod_run_free (PodRun *run);
 /* Whether the scenario divides and is known, without placing or running it; errors as those of a run. @cache: (nullable) as of a request. */
 bool pod_scenario_check (const PodScenario *scenario, PodRunCache *cache, GError **error);
+
+/* What the step takes at the least, and one of its ranks holds: whatever runs, is run to no less. */
+typedef struct
+{
+  int64_t time_ps;
+  double bytes;
+} PodRunBound;
+
+/* As pod_scenario_check, and the bounds of what passes: some thousands a second. */
+bool pod_scenario_bound (const PodScenario *scenario, PodRunCache *cache, PodRunBound *out, GError **error);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodRun, pod_run_free)
 
 /* Fills the result's what_if[]: the step run again with one thing of the machine better (10 % more of a rate, no latency), all else as

@@ -10,7 +10,7 @@
  *
  *   bench-layouts [N]    only about N of them, evenly spread
  *
- * Aim: 1,000 a second on one core. */
+ * And how many bounds a second, and how near they are to what was run. Aims: 1,000 and 10,000 a second on one core. */
 
 static double
 cpu_s (void)
@@ -44,23 +44,35 @@ typedef struct
   uint64_t n_run;
   uint64_t n_refused;
   uint64_t n_events;
+  uint64_t n_bounds;
+  double bounds_s;
+  double sum_ratio; /* of bounds to times */
   double slowest_s;
   char slowest[96];
 } Count;
 
-static void
-run_layout (const char *layout, const char *micro_batch, PodRunCache *cache, Count *count)
+/* Returns: (transfer full) */
+static PodScenario *
+make_scenario (const char *layout, const char *micro_batch)
 {
-  g_autoptr (PodScenario) scenario = pod_scenario_new ();
-  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .cache = cache };
+  PodScenario *scenario = pod_scenario_new ();
   const char *const options[][2] = { { "topology", "h100:8x64" }, { "model", "llama3-70b" },       { "layout", layout },          { "seq-len", "8192" },
                                      { "global-batch", "512" },   { "micro-batch", micro_batch } };
-  const double begin_s = cpu_s ();
-  g_autoptr (PodRun) run = NULL;
 
   for (unsigned i = 0; i < G_N_ELEMENTS (options); i++)
     pod_scenario_set (scenario, options[i][0], options[i][1], NULL);
-  run = pod_scenario_run (scenario, &request, NULL);
+  return scenario;
+}
+
+static void
+run_layout (const char *layout, const char *micro_batch, PodRunCache *cache, Count *count)
+{
+  const double begin_s = cpu_s ();
+  g_autoptr (PodScenario) scenario = make_scenario (layout, micro_batch);
+  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .cache = cache };
+  g_autoptr (PodRun) run = pod_scenario_run (scenario, &request, NULL);
+  PodRunBound bound;
+
   if (run == NULL)
     {
       count->n_refused++;
@@ -68,10 +80,25 @@ run_layout (const char *layout, const char *micro_batch, PodRunCache *cache, Cou
     }
   count->n_run++;
   count->n_events += run->exec->n_events;
+  if (pod_scenario_bound (scenario, cache, &bound, NULL))
+    count->sum_ratio += (double) bound.time_ps / (double) run->exec->time_ps;
   if (cpu_s () - begin_s <= count->slowest_s)
     return;
   count->slowest_s = cpu_s () - begin_s;
   g_snprintf (count->slowest, sizeof count->slowest, "%s, micro-batch %s", layout, micro_batch);
+}
+
+/* What a search does with candidates before it runs any. */
+static void
+bound_layout (const char *layout, const char *micro_batch, PodRunCache *cache, Count *count)
+{
+  const double begin_s = cpu_s ();
+  g_autoptr (PodScenario) scenario = make_scenario (layout, micro_batch);
+  PodRunBound bound;
+
+  pod_scenario_bound (scenario, cache, &bound, NULL);
+  count->n_bounds++;
+  count->bounds_s += cpu_s () - begin_s;
 }
 
 int
@@ -90,8 +117,11 @@ main (int argc, char **argv)
   for (guint i = 0; i < n_all; i += step)
     run_layout (g_ptr_array_index (layouts, i / G_N_ELEMENTS (micro_batches)), micro_batches[i % G_N_ELEMENTS (micro_batches)], cache, &count);
   took_s = cpu_s () - begin_s;
+  for (guint i = 0; i < n_all; i++)
+    bound_layout (g_ptr_array_index (layouts, i / G_N_ELEMENTS (micro_batches)), micro_batches[i % G_N_ELEMENTS (micro_batches)], cache, &count);
   printf ("%" G_GUINT64_FORMAT " layouts, %" G_GUINT64_FORMAT " refused, %.0f events a layout: %.1f a second (aim 1000)\n", count.n_run, count.n_refused,
           (double) count.n_events / (double) MAX (count.n_run, 1), (double) count.n_run / took_s);
+  printf ("bounds: %.0f a second (aim 10000), on the mean %.2f of the time\n", (double) count.n_bounds / count.bounds_s, count.sum_ratio / (double) MAX (count.n_run, 1));
   printf ("slowest: %s, %.0f ms\n", count.slowest, count.slowest_s * 1e3);
   return count.n_run > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

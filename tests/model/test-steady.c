@@ -39,6 +39,7 @@ run_job (unsigned i, bool is_recording_none)
   g_autoptr (PodScenario) scenario = pod_scenario_new ();
   g_autoptr (GError) error = NULL;
   const PodRunRequest request = { .is_recording_none = is_recording_none };
+  PodRunBound bound;
   PodRun *run;
 
   ck_assert (pod_scenario_set (scenario, "model", "llama3-8b", NULL) && pod_scenario_set (scenario, "layers", "16", NULL));
@@ -51,6 +52,9 @@ run_job (unsigned i, bool is_recording_none)
     }
   run = pod_scenario_run (scenario, &request, &error);
   ck_assert_msg (run != NULL, "job %u: %s", i, error != NULL ? error->message : "");
+  ck_assert (pod_scenario_bound (scenario, NULL, &bound, NULL));
+  ck_assert_msg (bound.time_ps > 0 && bound.time_ps <= run->exec->time_ps, "%s: at least %ld ps, but %ld", jobs[i][1], (long) bound.time_ps, (long) run->exec->time_ps);
+  ck_assert_msg (bound.bytes > 0 && bound.bytes <= run->exec->peak_bytes, "%s: at least %g bytes, but %g", jobs[i][1], bound.bytes, run->exec->peak_bytes);
   return run;
 }
 

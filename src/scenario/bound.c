@@ -1,0 +1,81 @@
+#include <math.h>
+
+#include "scenario/result-private.h"
+#include "scenario/run-cache.h"
+
+/* What a step takes at the least, without its program. Time: the matmuls of the model's parameters at the chip's highest peak, shared evenly,
+ * and the filling of the pipeline. Memory: weights, gradients and optimizer state, shared evenly. Everything else, attention, vector
+ * kernels, communication, activations, padding, copies, is left out: it only adds. */
+
+/* Of all types that matmuls of the step may have. */
+static double
+highest_peak (const PodRun *run)
+{
+  const PodDtype dtypes[] = { run->job.dtype, pod_job_activation_dtype (&run->job), POD_DTYPE_BF16, POD_DTYPE_FP32 };
+  double peak = 0;
+
+  for (unsigned i = 0; i < G_N_ELEMENTS (dtypes); i++)
+    peak = MAX (peak, pod_chip_peak (run->topology->chip, dtypes[i], run->fidelity == POD_FIDELITY_BOOK, NULL));
+  return peak;
+}
+
+/* FLOPs of all ranks. Frozen weights need no gradient, and the first of them no gradient of its input: forward alone is counted. Tokens that
+ * experts drop are not computed. */
+static double
+least_flops (const PodJob *job)
+{
+  PodTokenFlops flops;
+
+  pod_model_token_flops (job->model, job->batch.seq_len, &flops);
+  return flops.linear * (double) job->batch.global_batch * (double) job->batch.seq_len * (job->lora_rank > 0 ? 1.0 / 3 : 1)
+         * (job->model->n_experts > 0 ? MIN (job->expert_load, 1) : 1);
+}
+
+/* With f_s the time of a forward pass of stage s, m microbatches and w passes' work for each, the step takes at least w m f_s and the
+ * forward passes of the stages before s. Whatever the f_s are, the largest of these is not below f / (1 - (1 - 1/wm)^p), f being their sum. Where
+ * a rank has several parts, or its step begins when its own first op does, only the even share is sure. */
+static double
+least_s (const PodRun *run)
+{
+  const PodJob *job = &run->job;
+  const double p = job->layout.degree[POD_AXIS_PP];
+  const double passes = (double) pod_job_n_microbatches (job) * (job->lora_rank > 0 ? 1 : 3);
+  const double work_s = least_flops (job) / ((double) pod_layout_n_ranks (&job->layout) / p) / highest_peak (run);
+  const bool is_filled = run->schedule->n_chunks == 1 && !run->schedule->is_two_way && !pod_schedule_steps_overlap (run->schedule);
+
+  return is_filled && passes > 1 ? work_s / passes / -expm1 (p * log1p (-1 / passes)) : work_s / p;
+}
+
+static double
+least_bytes (const PodJob *job)
+{
+  const PodLayout *layout = &job->layout;
+  const double held = (double) layout->degree[POD_AXIS_TP] * layout->degree[POD_AXIS_PP] * pod_layout_n_shards (layout);
+  const double dp = pod_layout_n_replicas (layout);
+  const bool is_trained = job->lora_rank == 0;
+  const double state = is_trained && !job->offloads_optimizer ? MIN (pod_job_state_bytes (job, true), pod_job_state_bytes (job, false)) + (job->has_master ? 4 : 0) : 0;
+  PodBytesPerParam bytes;
+  PodParams params;
+
+  pod_job_bytes_per_param (job, &bytes);
+  pod_model_params (job->model, &params);
+  if (!is_trained)
+    bytes.grads = 0;
+  return (double) (params.total - params.experts) / held * (bytes.params + bytes.grads / (layout->zero_stage >= 2 ? dp : 1) + state / (layout->zero_stage >= 1 ? dp : 1))
+         + (double) params.experts / pod_layout_n_ranks (layout) * (bytes.params + bytes.grads + state);
+}
+
+bool
+pod_scenario_bound (const PodScenario *scenario, PodRunCache *cache, PodRunBound *out, GError **error)
+{
+  g_autoptr (PodRun) run = g_new0 (PodRun, 1);
+
+  run->cache = cache != NULL ? pod_run_cache_ref (cache) : NULL;
+  run->assumptions = g_ptr_array_new_with_free_func (g_free);
+  run->warnings = g_ptr_array_new_with_free_func (g_free);
+  if (!pod_run_prepare_job (scenario, run, error))
+    return false;
+  /* The factors cover the rounding of products and of kernels' times */
+  *out = (PodRunBound){ .time_ps = (int64_t) (least_s (run) * (1 - 1e-6) * 1e12), .bytes = least_bytes (&run->job) * (1 - 1e-6) };
+  return true;
+}
