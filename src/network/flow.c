@@ -101,10 +101,47 @@ find_component (PodNetwork *network, const PodBundle *bundle)
 }
 
 static void
+add_change (PodFlow *flow, const PodTransfer *transfer, uint32_t index, uint64_t rate)
+{
+  const Change change = { transfer->serial, rate, index };
+
+  if (rate != transfer->rate)
+    g_array_append_val (flow->changes, change);
+}
+
+/* Most transfers share no link with another: no component need be found. False when this one does. */
+static bool
+solve_alone (PodNetwork *network, uint32_t index)
+{
+  PodTransfer *transfer = &network->transfers[index];
+  uint64_t rate = UINT64_MAX, last_capacity = 0, last_share_q32 = 0;
+
+  for (uint32_t i = transfer->first_node; i != POD_NO_INDEX;)
+    {
+      const PodNode *node = &network->bundles.nodes[i];
+      const uint64_t capacity = network->bundles.capacity[node->bundle];
+
+      if (network->bundles.bundles[node->bundle].n_nodes > 1)
+        return false;
+      /* Bundles of one kind follow each other, and a division is what it costs */
+      if (capacity != last_capacity || node->share_q32 != last_share_q32)
+        rate = MIN (rate, pod_max_min_rate_alone (capacity, node->share_q32));
+      last_capacity = capacity;
+      last_share_q32 = node->share_q32;
+      i = node->next_of_transfer;
+    }
+  transfer->visit = network->flow.n_solves;
+  add_change (&network->flow, transfer, index, rate);
+  return true;
+}
+
+static void
 solve_component (PodNetwork *network, const PodBundle *bundle)
 {
   PodFlow *flow = &network->flow;
 
+  if (solve_alone (network, network->bundles.nodes[bundle->first_node].transfer))
+    return;
   find_component (network, bundle);
   guint n_members = flow->members->len;
   g_array_set_size (flow->paths, n_members);
@@ -119,10 +156,8 @@ solve_component (PodNetwork *network, const PodBundle *bundle)
   for (guint i = 0; i < n_members; i++)
     {
       uint32_t index = g_array_index (flow->members, uint32_t, i);
-      const PodTransfer *transfer = &network->transfers[index];
-      Change change = { transfer->serial, rates[i], index };
-      if (change.rate != transfer->rate)
-        g_array_append_val (flow->changes, change);
+
+      add_change (flow, &network->transfers[index], index, rates[i]);
     }
 }
 

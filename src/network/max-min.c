@@ -323,6 +323,12 @@ fill (PodMaxMin *solver)
     }
 }
 
+uint64_t
+pod_max_min_rate_alone (uint64_t capacity, uint64_t share_q32)
+{
+  return level_of ((PodU128) capacity << 32, share_q32);
+}
+
 /* Alone, a transfer is as fast as its tightest link allows. capacity / share < that of the tightest
  * so far is compared by cross products: a division per link would take most of the time. */
 static uint64_t

@@ -19,6 +19,10 @@ PodMaxMin *pod_max_min_new (void);
 void pod_max_min_free (PodMaxMin *solver);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodMaxMin, pod_max_min_free)
 
+/* The rate on one link of a transfer that has it for itself, at least 1. Floors keep the order, so
+ * that the least over its links is the transfer's rate. O(1). */
+uint64_t pod_max_min_rate_alone (uint64_t capacity, uint64_t share_q32);
+
 /* @paths: n_transfers paths of n_entries (> 0) entries each; @capacity is indexed by their links.
  * @out_rate: n_transfers rates, each at least 1. All links of the lowest level are filled in one
  * round, so the rates depend neither on the order of transfers nor on the numbers of links.
