@@ -12,6 +12,7 @@ typedef struct
   const PodProgram *program;
   const PodSymmetry *symmetry;
   const GArray *routes; /* PodRoute */
+  uint32_t *like;         /* by route: the first one that loads the same links as much, group by group; mostly they differ in latency */
   uint32_t n_comms;
   uint32_t *first_group;  /* [n_comms + 1] */
   uint32_t n_ranks;
@@ -95,6 +96,36 @@ plan_at (const PodSymmetry *symmetry, const PodRoute *route, uint32_t orbit)
   return route->plans[symmetry->group_of_orbit[route->comm][orbit]];
 }
 
+static bool
+is_like (const PodSymmetry *symmetry, const PodRoute *a, const PodRoute *b)
+{
+  if (a->comm != b->comm)
+    return false;
+  for (uint32_t g = 0; g < symmetry->n_group_orbits[a->comm]; g++)
+    {
+      const PodPlan *x = plan_at (symmetry, a, g);
+      const PodPlan *y = plan_at (symmetry, b, g);
+
+      if (x->n_entries != y->n_entries)
+        return false;
+      for (uint32_t i = 0; i < x->n_entries; i++)
+        if (x->entries[i].link != y->entries[i].link || x->entries[i].share_q32 != y->entries[i].share_q32)
+          return false;
+    }
+  return true;
+}
+
+static uint32_t *
+find_like (const PodSymmetry *symmetry, const GArray *routes)
+{
+  uint32_t *like = g_new (uint32_t, routes->len + 1);
+
+  for (uint32_t r = 0; r < routes->len; r++)
+    for (like[r] = 0; like[r] < r && !is_like (symmetry, route_at (routes, like[r]), route_at (routes, r)); like[r]++)
+      ;
+  return like;
+}
+
 static uint32_t
 refine_links (Coloring *c)
 {
@@ -103,7 +134,7 @@ refine_links (Coloring *c)
     {
       const PodRoute *route = route_at (c->routes, r);
 
-      for (uint32_t g = 0; g < c->symmetry->n_group_orbits[route->comm]; g++)
+      for (uint32_t g = 0; c->like[r] == r && g < c->symmetry->n_group_orbits[route->comm]; g++)
         {
           const PodPlan *plan = plan_at (c->symmetry, route, g);
           const uint64_t key = mix (((uint64_t) r << 32) + c->group_color[c->first_group[route->comm] + g]);
@@ -144,7 +175,7 @@ refine_groups (Coloring *c)
           const PodPlan *plan = plan_at (c->symmetry, route, g);
           uint64_t sum = mix (bits_of (plan->busiest_ratio) + (uint64_t) plan->latency_ps);
 
-          for (uint32_t i = 0; i < plan->n_entries; i++)
+          for (uint32_t i = 0; c->like[r] == r && i < plan->n_entries; i++)
             sum += mix (mix (((uint64_t) r << 32) + c->link_color[c->link_index[plan->entries[i].link]]) ^ plan->entries[i].share_q32);
           c->signature[c->first_group[route->comm] + g] += sum;
         }
@@ -230,7 +261,7 @@ meet_links (Coloring *c, const PodTopology *topology)
   c->link_index = g_new (uint32_t, topology->n_links + 1);
   memset (c->link_index, 0xff, (topology->n_links + 1) * sizeof *c->link_index);
   for (guint r = 0; r < c->routes->len; r++)
-    for (uint32_t g = 0; g < c->symmetry->n_group_orbits[route_at (c->routes, r)->comm]; g++)
+    for (uint32_t g = 0; c->like[r] == r && g < c->symmetry->n_group_orbits[route_at (c->routes, r)->comm]; g++)
       {
         const PodPlan *plan = plan_at (c->symmetry, route_at (c->routes, r), g);
 
@@ -251,6 +282,7 @@ coloring_init (Coloring *c, const PodTopology *topology, const PodProgram *progr
   for (uint32_t k = 0; k < c->n_comms; k++)
     c->first_group[k + 1] = c->first_group[k] + symmetry->n_group_orbits[k];
   c->n_groups = c->first_group[c->n_comms];
+  c->like = find_like (symmetry, routes);
   meet_links (c, topology);
   c->rank_color = g_new (uint32_t, c->n_ranks);
   c->group_color = g_new (uint32_t, c->n_groups + 1);
@@ -265,6 +297,7 @@ coloring_clear (Coloring *c)
   g_free (c->first_group);
   g_free (c->link_index);
   g_free (c->real_link);
+  g_free (c->like);
   g_free (c->n_of_link);
   g_free (c->sum);
   g_free (c->rank_color);
@@ -400,6 +433,17 @@ fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *lists,
     }
 }
 
+/* The paths of a route that is like an earlier one. */
+static void
+copy_paths (PodFold *fold, uint32_t from, uint32_t to)
+{
+  const uint32_t n = fold->n_groups[fold->comm_of_route[to]];
+
+  fold->paths[to] = g_memdup2 (fold->paths[from], n * sizeof (PodFoldedPath));
+  for (uint32_t color = 0; color < n; color++)
+    fold->paths[to][color].entries = g_memdup2 (fold->paths[from][color].entries, fold->paths[from][color].n_entries * sizeof (PodPathEntry));
+}
+
 /* Appends, behind the colours of n groups, the head of each colour's list of groups and the next group of each group. */
 static uint32_t *
 list_groups (const uint32_t *color_of_group, uint32_t n_groups, uint32_t n_colors)
@@ -460,10 +504,16 @@ pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgra
   fold->comm_of_route = g_new0 (uint32_t, routes->len + 1);
   for (uint32_t r = 0; r < routes->len; r++)
     {
-      const PodRoute *route = route_at (routes, r);
-      g_autofree uint32_t *lists = list_groups (color_of_group[route->comm], symmetry->n_group_orbits[route->comm], fold->n_groups[route->comm]);
+      const uint32_t comm = route_at (routes, r)->comm;
+      g_autofree uint32_t *lists = NULL;
 
-      fold->comm_of_route[r] = route->comm;
+      fold->comm_of_route[r] = comm;
+      if (c.like[r] < r)
+        {
+          copy_paths (fold, c.like[r], r);
+          continue;
+        }
+      lists = list_groups (color_of_group[comm], symmetry->n_group_orbits[comm], fold->n_groups[comm]);
       fold_route (fold, &c, r, lists, is_standing, fold->capacity, where, load);
     }
   for (uint32_t k = 0; k < c.n_comms; k++)
