@@ -19,7 +19,7 @@ fi
 
 writes=(run "${job[@]}")
 may_print=yes
-for name in json dump-program trace; do
+for name in json dump-program report trace; do
   end=.json
   refused "write/$name into a missing folder" 1 "nowhere/r\\$end: cannot write" "${writes[@]}" --$name nowhere/r$end
   [ $name = trace ] || refused "write/$name onto a folder" 1 'in/: ' "${writes[@]}" --$name in/

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <glib/gstdio.h>
 
+#include "base/json.h"
 #include "report/timeline-private.h"
 #include "support/sample-timeline.h"
 
@@ -183,12 +184,150 @@ START_TEST (path_fills_the_step)
 }
 END_TEST
 
+/* -- timeline ---------------------------------------------------------------------------------- */
+
+/* Slices of a page's lane @index: five numbers each. */
+static guint
+n_slices_of (JsonObject *data, guint index)
+{
+  JsonArray *lanes = json_object_get_array_member (data, "lanes");
+  JsonObject *lane = json_array_get_object_element (lanes, index);
+
+  return json_array_get_length (json_object_get_array_member (lane, "slices")) / 5;
+}
+
+static PodJson *
+timeline_json (const PodTimeline *timeline, guint rank_index, PodTimelineShown *out_shown,
+               size_t *out_n_bytes)
+{
+  g_autoptr (GArray) path = pod_report_critical_path (timeline, rank_index);
+  g_autofree char *text = pod_report_timeline_json (timeline, rank_index, path, out_shown);
+  g_autoptr (GError) error = NULL;
+  PodJson *json = pod_json_parse ("timeline", text, -1, &error);
+
+  ck_assert_msg (json != NULL, "%s", error != NULL ? error->message : "");
+  *out_n_bytes = strlen (text);
+  return json;
+}
+
+/* In picoseconds, the step being short: start 5, 10 long after a wait of 2, then a gap of 3. */
+START_TEST (slices_are_five_numbers)
+{
+  g_autoptr (PodTimeline) timeline = sample_timeline_new (1);
+  const uint32_t gather = sample_add_op (timeline, "a <b>", POD_CATEGORY_COMM, SAMPLE_TP);
+  PodTimelineShown shown;
+  size_t n_bytes;
+  const int expected[] = { 0, 5, 10, 2, -1, 0, 3, 7, 0, 4 };
+  g_autoptr (PodJson) json = NULL;
+  JsonObject *data;
+  JsonArray *slices;
+
+  sample_add_span (timeline, gather, 0, 3, 5, 15);
+  sample_add_span (timeline, gather, 0, 18, 18, 25);
+  g_array_index (timeline->spans, PodSpan, 1).microbatch = 4;
+  json = timeline_json (timeline, 0, &shown, &n_bytes);
+  data = json_node_get_object (json->root);
+  slices = json_object_get_array_member (
+      json_array_get_object_element (json_object_get_array_member (data, "lanes"), 0), "slices");
+  ck_assert_uint_eq (json_array_get_length (slices), G_N_ELEMENTS (expected));
+  for (guint i = 0; i < G_N_ELEMENTS (expected); i++)
+    ck_assert_int_eq (json_array_get_int_element (slices, i), expected[i]);
+  ck_assert_double_eq (json_object_get_double_member (data, "unit_s"), 1e-12);
+}
+END_TEST
+
+/* 40 ranks with 4 slices a microbatch: ranks that fit whole, the asked one first, and the page says
+ * so. */
+START_TEST (large_timelines_are_cut)
+{
+  g_autoptr (PodTimeline) timeline = sample_pipeline_new (40, 1200);
+  const guint rank_index = 39;
+  PodTimelineShown shown;
+  size_t n_bytes;
+  g_autoptr (PodJson) json = timeline_json (timeline, rank_index, &shown, &n_bytes);
+  JsonObject *data = json_node_get_object (json->root);
+  JsonArray *lanes = json_object_get_array_member (data, "lanes");
+  guint n_slices = 0;
+  bool has_rank = false;
+
+  for (guint i = 0; i < json_array_get_length (lanes); i++)
+    {
+      JsonObject *lane = json_array_get_object_element (lanes, i);
+
+      has_rank |= json_object_get_int_member (lane, "rank") == rank_index;
+      n_slices += n_slices_of (data, i);
+    }
+  ck_assert (has_rank);
+  ck_assert_uint_eq (n_slices, shown.n_slices_shown);
+  ck_assert_uint_le (n_slices, 120000);
+  ck_assert_uint_gt (n_slices, 100000);
+  ck_assert_uint_eq (shown.n_slices, timeline->spans->len);
+  ck_assert_uint_le (shown.n_ranks_shown, 32);
+  ck_assert_uint_lt (n_bytes, 6000000);
+}
+END_TEST
+
+/* One rank alone has too many: what comes first stays. */
+START_TEST (long_ranks_are_cut)
+{
+  g_autoptr (PodTimeline) timeline = sample_pipeline_new (1, 70000);
+  PodTimelineShown shown;
+  size_t n_bytes;
+  g_autoptr (PodJson) json = timeline_json (timeline, 0, &shown, &n_bytes);
+
+  ck_assert_uint_gt (n_slices_of (json_node_get_object (json->root), 0), 50000);
+  ck_assert_uint_eq (shown.n_slices, 140000);
+  ck_assert_uint_eq (shown.n_slices_shown, 120000);
+  ck_assert_uint_eq (shown.n_ranks_shown, 1);
+  ck_assert_uint_lt (n_bytes, 6000000);
+}
+END_TEST
+
+/* -- a step ------------------------------------------------------------------------------------ */
+
+START_TEST (page_of_a_step)
+{
+  g_autofree char *file
+      = g_build_filename (POD_SOURCE_DIR, "tests/data/results/pipeline.json", NULL);
+  g_autofree char *folder = g_dir_make_tmp ("podsim-XXXXXX", NULL);
+  g_autofree char *name = g_build_filename (folder, "step.html", NULL);
+  g_autoptr (PodJson) json = pod_json_load (file, NULL);
+  g_autoptr (PodTimeline) timeline = sample_pipeline_new (2, 3);
+  g_autoptr (GArray) nothing = g_array_new (FALSE, FALSE, 1);
+  const PodExecResult exec = { .time_ps = timeline->end_ps,
+                               .critical_rank = 2,
+                               .collectives = nothing,
+                               .kernels = nothing,
+                               .timeline = timeline };
+  g_autofree char *text = NULL;
+
+  timeline->n_left_out = 1234;
+  ck_assert (pod_report_html_step (json_node_get_object (json->root), &exec, name, NULL));
+  ck_assert (g_file_get_contents (name, &text, NULL, NULL));
+  g_unlink (name);
+  g_rmdir (folder);
+  assert_has (
+      text,
+      "<dt>step time</dt><dd>100 ms</dd><dd class=\"note\">lower bound 60.0 ms, 60.0 % of it</dd>");
+  assert_has (text, "<th scope=\"row\">exposed fsdp</th><td class=\"right\">10.00 ms</td><td "
+                    "class=\"right\">10.0 %</td>");
+  assert_has (text, "background:#d55e00\"></i>"); /* fsdp */
+  assert_has (text, "id=\"timeline-data\">{\"unit_s\":1e-09,");
+  assert_has (text, "Not recorded: 1,234 slices of other ranks");
+  assert_has (text, "rank 2 (2 ranks alike)");
+  assert_has_not (text, "What gains most"); /* the result has none */
+  assert_has_not (text, "http:");
+  assert_has_not (text, "https:");
+}
+END_TEST
+
 int
 main (void)
 {
   Suite *suite = suite_create ("html");
   TCase *page = tcase_create ("page");
   TCase *path = tcase_create ("critical path");
+  TCase *timeline = tcase_create ("timeline");
   SRunner *runner = srunner_create (suite);
   int n_failed;
 
@@ -198,7 +337,13 @@ main (void)
   tcase_add_test (page, curves_are_scaled);
   tcase_add_test (path, path_crosses_ranks);
   tcase_add_test (path, path_fills_the_step);
+  tcase_add_test (page, page_of_a_step);
+  tcase_add_test (timeline, slices_are_five_numbers);
+  tcase_add_test (timeline, large_timelines_are_cut);
+  tcase_add_test (timeline, long_ranks_are_cut);
+  tcase_set_timeout (timeline, 300);
   suite_add_tcase (suite, page);
+  suite_add_tcase (suite, timeline);
   suite_add_tcase (suite, path);
   srunner_run_all (runner, CK_NORMAL);
   n_failed = srunner_ntests_failed (runner);
