@@ -95,4 +95,14 @@ judge schedule 'stage 1' 'backward' 'time (ms)'
 verdict collective "$(cat "$folder/err")"
 judge collective 'size (bytes)' 'time (us)' 'bandwidth (GB/s)' busbw
 
+"$podsim" compare --topology h100:8x8 --topology tpu-v5p:4x4x4 --model llama3-8b --global-batch 64 --layout "fsdp=16 tp=4" \
+  --plot "$folder" --report "$folder/compare.html" >/dev/null 2>"$folder/err"
+verdict compare "$(cat "$folder/err")"
+judge compare 'tpu-v5p:4x4x4' 'exposed fsdp' 'time (ms)'
+why=
+for word in '<dt>fastest</dt>' '<span class="label">h100:8x8</span>' '<th scope="row">tpu-v5p:4x4x4</th>'; do
+  grep -qF -- "$word" "$folder/compare.html" || why="$why no $word"
+done
+verdict compare/page "$why"
+
 exit "$status"

@@ -8,6 +8,8 @@
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "report/plot.h"
+#include "report/report.h"
 #include "search/auto-layout.h"
 #include "search/shapes.h"
 
@@ -16,6 +18,8 @@
 typedef struct
 {
   char *json;
+  char *plot;
+  char *report;
   char *jobs;
   char **topologies;
   char **shapes;
@@ -25,6 +29,8 @@ static void
 options_clear (Options *options)
 {
   g_free (options->json);
+  g_free (options->plot);
+  g_free (options->report);
   g_free (options->jobs);
   g_strfreev (options->topologies);
   g_strfreev (options->shapes);
@@ -241,6 +247,20 @@ to_json (const GArray *entries, guint best)
   return object;
 }
 
+/* Their title: "llama3-70b on 12 machines". */
+static bool
+write_outputs (const PodScenario *scenario, const GArray *entries, guint best, const Options *options, GError **error)
+{
+  g_autoptr (JsonObject) object = to_json (entries, best);
+  g_autofree char *title = g_strdup_printf ("%s on %u machines", scenario->model != NULL ? scenario->model : "one job", entries->len);
+
+  if (options->plot != NULL && !pod_report_has_gnuplot ())
+    fprintf (stderr, "podsim: gnuplot is not installed: %s gets data and script, no picture\n", options->plot);
+  return (options->plot == NULL || pod_report_compare_plot (object, title, options->plot, error))
+         && (options->report == NULL || pod_report_html_compare (object, title, options->report, error))
+         && (options->json == NULL || pod_cli_write_json (object, options->json, error));
+}
+
 static int
 compare (const PodScenario *scenario, GPtrArray *machines, PodSearchRequest *search, const Options *options)
 {
@@ -260,15 +280,8 @@ compare (const PodScenario *scenario, GPtrArray *machines, PodSearchRequest *sea
   best = find_best (entries);
   if (g_strcmp0 (options->json, "-") != 0)
     print_entries (entries, best);
-  if (options->json != NULL)
-    {
-      JsonObject *object = to_json (entries, best);
-      const bool is_written = pod_cli_write_json (object, options->json, &error);
-
-      json_object_unref (object);
-      if (!is_written)
-        return pod_cli_fail (error);
-    }
+  if (!write_outputs (scenario, entries, best, options, &error))
+    return pod_cli_fail (error);
   return best != UINT_MAX ? 0 : 3;
 }
 
@@ -297,6 +310,8 @@ pod_cmd_compare (int argc, char **argv)
     { "topology", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.topologies, "a machine: a file, a name in topologies/, or CHIP:SHAPE; once for each", "T" },
     { "shapes", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.shapes, "every machine of N chips: slices, twisted too, or nodes (tpu-v5p:512); may be repeated", "CHIP:N" },
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json, "rows[] as JSON (- is stdout)", "FILE" },
+    { "plot", 0, 0, G_OPTION_ARG_FILENAME, &options.plot, "picture of the steps, a bar for each machine, with data and gnuplot script", "DIR" },
+    { "report", 0, 0, G_OPTION_ARG_FILENAME, &options.report, "all of it as one HTML page", "FILE" },
     { "jobs", 0, 0, G_OPTION_ARG_FILENAME, &options.jobs, "threads of --layout auto (as many as processors)", "N" },
     { .long_name = NULL },
   };

@@ -66,10 +66,10 @@ pod_report_html_bars (PodReportHtml *page, const PodHtmlBars *bars)
   for (unsigned i = 0; i < bars->n_bars; i++)
     whole = MAX (whole, length_of (bars, &bars->bars[i]));
   pod_html_append_element (out, "<figure class=\"bars\"><figcaption>", bars->caption,
-                           "</figcaption>\n");
+                           "</figcaption>\n<div class=\"rows\">\n");
   for (unsigned i = 0; i < bars->n_bars; i++)
     append_bar (out, bars, &bars->bars[i], whole > 0 ? whole : 1);
-  g_string_append (out, "<ul class=\"legend\">\n");
+  g_string_append (out, "</div>\n<ul class=\"legend\">\n");
   for (unsigned s = 0; s < bars->n_series; s++)
     if (is_used (bars, s))
       append_swatch (out, bars->series[s].name, bars->series[s].colour);

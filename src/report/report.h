@@ -42,6 +42,13 @@ bool pod_report_plots (JsonObject *result, const PodTimeline *timeline, const ch
  * size. */
 bool pod_report_collective_plot (JsonObject *result, const char *folder, GError **error);
 
+/* A comparison (rows[] of podsim compare) as a page, and as the picture compare: a bar for each
+ * machine. @title: the job. Errors: IO. */
+bool pod_report_html_compare (JsonObject *result, const char *title, const char *file,
+                              GError **error);
+bool pod_report_compare_plot (JsonObject *result, const char *title, const char *folder,
+                              GError **error);
+
 /* What changed between two results: inputs that differ, and the terms of time and memory, whose
  * differences (B - A) add up to the whole one in picoseconds and bytes. Returns: (transfer full) */
 JsonObject *pod_report_diff (JsonObject *a, JsonObject *b);
