@@ -29,6 +29,9 @@ CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 
 PACKAGES = glib-2.0 json-glib-1.0 libxml-2.0 yaml-0.1 zlib
+# What the program does without, saying so: SQLITE=no leaves it out even where it is there
+SQLITE ?= $(shell $(PKG_CONFIG) --exists sqlite3 2>/dev/null && echo yes)
+OPTIONAL_PACKAGES = $(if $(filter yes,$(SQLITE)),sqlite3)
 TEST_PACKAGES = check
 
 # ---- derived ----
@@ -46,8 +49,8 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 BUILD = build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))$(if $(COVERAGE),-coverage)
 
 # -isystem: our warnings are for our code, not for the macros of a library's headers
-PACKAGE_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null))
-PACKAGE_LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
+PACKAGE_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(PACKAGES) $(OPTIONAL_PACKAGES) 2>/dev/null))
+PACKAGE_LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES) $(OPTIONAL_PACKAGES) 2>/dev/null)
 TEST_CFLAGS = $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(TEST_PACKAGES) 2>/dev/null))
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PACKAGES) 2>/dev/null)
 
@@ -56,7 +59,8 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -W
 
 DEFINES = -D_GNU_SOURCE \
   -DGLIB_VERSION_MIN_REQUIRED=GLIB_VERSION_2_74 -DGLIB_VERSION_MAX_ALLOWED=GLIB_VERSION_2_74 \
-  -DPOD_SOURCE_DIR='"$(CURDIR)"' -DPOD_DATA_DIR='"$(PREFIX)/share/podsim"' -DPOD_VERSION='"$(VERSION)"'
+  -DPOD_SOURCE_DIR='"$(CURDIR)"' -DPOD_DATA_DIR='"$(PREFIX)/share/podsim"' -DPOD_VERSION='"$(VERSION)"' \
+  $(if $(filter yes,$(SQLITE)),-DPOD_HAS_SQLITE)
 
 # ISO rules for multiply-add on every machine: contraction would change the last digits of results
 LANGUAGE = -std=c17 -ffp-contract=off -pthread

@@ -21,6 +21,7 @@ extern const PodCommand pod_commands[]; /* ends with name NULL */
 int pod_cmd_run (int argc, char **argv);
 int pod_cmd_diff (int argc, char **argv);
 int pod_cmd_compare (int argc, char **argv);
+int pod_cmd_results (int argc, char **argv);
 int pod_cmd_search (int argc, char **argv);
 int pod_cmd_model (int argc, char **argv);
 int pod_cmd_topology (int argc, char **argv);

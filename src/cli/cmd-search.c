@@ -19,6 +19,7 @@ typedef struct
   char *objective;
   char *max_memory;
   char *jobs;
+  char *db;
   char **space;
   int pareto;
   int exhaustive;
@@ -33,6 +34,7 @@ options_clear (Options *options)
   g_free (options->objective);
   g_free (options->max_memory);
   g_free (options->jobs);
+  g_free (options->db);
   g_strfreev (options->space);
 }
 
@@ -213,6 +215,7 @@ write_json (const PodSpace *space, const PodSearchRequest *request, const PodSea
     {
       pod_result_set_double (object, "sim.wall_s", wall_s);
       pod_result_set_int (object, "sim.runs", (int64_t) result->n_run);
+      pod_result_set_int (object, "sim.found", (int64_t) result->n_found);
     }
   if (result->is_partial && strcmp (options->json, "-") != 0)
     partial = pod_output_partial_name (options->json);
@@ -228,6 +231,7 @@ search (const PodScenario *scenario, PodSearchRequest *request, const Options *o
   g_autoptr (GError) error = NULL;
   g_autoptr (PodSpace) space = NULL;
   g_autoptr (PodSearchResult) result = NULL;
+  g_autoptr (PodDatabase) database = NULL;
   const int64_t begin_us = g_get_monotonic_time ();
   PodProgress progress;
   double wall_s;
@@ -237,6 +241,16 @@ search (const PodScenario *scenario, PodSearchRequest *request, const Options *o
   space = pod_space_new (scenario, limits, &error);
   if (space == NULL)
     return pod_cli_fail (error);
+  if (options->db != NULL)
+    {
+      database = pod_database_open (options->db, &error);
+      if (database == NULL)
+        {
+          g_prefix_error (&error, "--db: ");
+          return pod_cli_fail (error);
+        }
+    }
+  request->database = database;
   pod_progress_init (&progress);
   request->progress = show_progress;
   request->progress_data = &progress;
@@ -250,7 +264,7 @@ search (const PodScenario *scenario, PodSearchRequest *request, const Options *o
   if (g_strcmp0 (options->json, "-") != 0)
     print_result (space, request, result);
   if (options->timings)
-    fprintf (stderr, "podsim: %.3f s, %" G_GUINT64_FORMAT " candidates, %" G_GUINT64_FORMAT " of them run\n", wall_s, result->n_candidates, result->n_run);
+    fprintf (stderr, "podsim: %.3f s, %" G_GUINT64_FORMAT " candidates, %" G_GUINT64_FORMAT " of them run, %" G_GUINT64_FORMAT " found in the database\n", wall_s, result->n_candidates, result->n_run, result->n_found);
   if (!write_json (space, request, result, options, wall_s, &error))
     return pod_cli_fail (error);
   if (result->is_partial)
@@ -276,6 +290,7 @@ pod_cmd_search (int argc, char **argv)
     { "pareto", 0, 0, G_OPTION_ARG_NONE, &options.pareto, "also the fronts of time against memory and of time against chips", NULL },
     { "exhaustive", 0, 0, G_OPTION_ARG_NONE, &options.exhaustive, "run every candidate, whatever its bounds", NULL },
     { "jobs", 0, 0, G_OPTION_ARG_FILENAME, &options.jobs, "threads (as many as processors)", "N" },
+    { "db", 0, 0, G_OPTION_ARG_FILENAME, &options.db, "a database that keeps every run; a search that was stopped goes on from it", "FILE" },
     { "timings", 0, 0, G_OPTION_ARG_NONE, &options.timings, "also how long the program itself took (sim.* in JSON)", NULL },
     { .long_name = NULL },
   };

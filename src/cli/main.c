@@ -14,6 +14,7 @@ const PodCommand pod_commands[] = {
   { "run", "one training step: time, breakdown, memory, timeline", pod_cmd_run },
   { "compare", "the same job on several machines or slice shapes", pod_cmd_compare },
   { "search", "the best layouts of a model on a machine", pod_cmd_search },
+  { "results", "the runs that a database of a search or sweep holds", pod_cmd_results },
   { "diff", "what changed between two results, and which terms explain it", pod_cmd_diff },
   { "collective", "one collective, as nccl-tests prints it", pod_cmd_collective },
   { "matmul", "a sharded matmul: its case, the ways to do it, the best", pod_cmd_matmul },

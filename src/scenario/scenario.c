@@ -279,6 +279,33 @@ pod_scenario_is_set (const PodScenario *scenario, const PodOption *option)
   return false;
 }
 
+char *
+pod_scenario_get (const PodScenario *scenario, const PodOption *option)
+{
+  const void *at = (const char *) scenario + option->offset;
+  GString *lines;
+
+  switch (option->kind)
+    {
+    case POD_OPTION_TEXT:
+      return g_strdup (*(char *const *) at);
+    case POD_OPTION_COUNT:
+    case POD_OPTION_WHOLE:
+      return g_strdup_printf ("%" G_GUINT64_FORMAT, *(const uint64_t *) at);
+    case POD_OPTION_PRICE:
+    case POD_OPTION_SHARE:
+      return pod_format_double (*(const double *) at);
+    case POD_OPTION_FLAG:
+      return g_strdup (*(const int *) at == 1 ? "true" : "false");
+    case POD_OPTION_LIST:
+      break;
+    }
+  lines = g_string_new (NULL);
+  for (guint i = 0; i < (*(GPtrArray *const *) at)->len; i++)
+    g_string_append_printf (lines, "%s%s", i > 0 ? "\n" : "", (const char *) g_ptr_array_index (*(GPtrArray *const *) at, i));
+  return g_string_free (lines, FALSE);
+}
+
 /* What said the layout before the workload file was read: it is one thing, by --layout or by --mesh and --shard. */
 typedef struct
 {

@@ -114,6 +114,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodScenario, pod_scenario_free)
 /* Sets an option by name ("seq-len", "no-overlap-dp"). Error INVALID "--name: what is wrong". Later calls win. */
 bool pod_scenario_set (PodScenario *scenario, const char *name, const char *value, GError **error);
 bool pod_scenario_is_set (const PodScenario *scenario, const PodOption *option);
+/* An option that is set, as text that sets it again; a list's texts stand on a line each. Returns: (transfer full) */
+char *pod_scenario_get (const PodScenario *scenario, const PodOption *option);
 /* Sets what scenario->framework does by default where nobody has said otherwise; to be called when all is said, the workload read. The run's
  * assumptions say what it added. */
 bool pod_scenario_apply_framework (PodScenario *scenario, GError **error);

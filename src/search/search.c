@@ -39,6 +39,8 @@ typedef struct
   uint64_t n_too_large;
   uint64_t n_fitting;
   uint64_t n_run;
+  uint64_t n_found;
+  char *inputs;         /* (nullable) of the database's keys */
   int64_t begin_us;
 } Search;
 
@@ -252,7 +254,6 @@ take_row (Search *search, const PodRow *row)
 {
   if (row->status == POD_ROW_NONE)
     return;
-  search->n_run++;
   if (row->status == POD_ROW_REFUSED)
     {
       search->n_refused++;
@@ -265,11 +266,58 @@ take_row (Search *search, const PodRow *row)
   g_array_append_vals (search->fitting, row, 1);
 }
 
+/* Whether the database has the candidate's row; then it is taken. */
+static bool
+take_kept (Search *search, uint64_t candidate)
+{
+  g_autoptr (PodScenario) scenario = NULL;
+  g_autofree char *key = NULL;
+  PodRow row = { .candidate = candidate };
+
+  if (search->request->database == NULL)
+    return false;
+  scenario = pod_space_scenario (search->space, candidate);
+  key = pod_database_key (search->inputs, scenario);
+  if (!pod_database_find (search->request->database, key, &row))
+    return false;
+  search->n_found++;
+  take_row (search, &row);
+  return true;
+}
+
+static bool
+keep_chunk (Search *search, const PodCrewChunk *chunk, GError **error)
+{
+  PodScenario *scenarios[POD_CREW_CHUNK];
+  char *keys[POD_CREW_CHUNK];
+  bool is_kept;
+
+  if (search->request->database == NULL)
+    return true;
+  for (unsigned i = 0; i < chunk->n; i++)
+    {
+      scenarios[i] = pod_space_scenario (search->space, chunk->rows[i].candidate);
+      keys[i] = pod_database_key (search->inputs, scenarios[i]);
+    }
+  is_kept = pod_database_add (search->request->database, keys, scenarios, chunk->rows, chunk->n, error);
+  for (unsigned i = 0; i < chunk->n; i++)
+    {
+      pod_scenario_free (scenarios[i]);
+      g_free (keys[i]);
+    }
+  return is_kept;
+}
+
 static bool
 take_chunk (Search *search, PodCrewChunk *chunk, GError **error)
 {
   for (unsigned i = 0; i < chunk->n; i++)
-    take_row (search, &chunk->rows[i]);
+    {
+      search->n_run += chunk->rows[i].status != POD_ROW_NONE;
+      take_row (search, &chunk->rows[i]);
+    }
+  if (!keep_chunk (search, chunk, error))
+    return false;
   if (chunk->error == NULL)
     return true;
   g_propagate_error (error, g_steal_pointer (&chunk->error));
@@ -287,7 +335,7 @@ give_chunk (Search *search, PodCrew *crew, guint next)
     {
       const Screened *entry = &g_array_index (search->screened, Screened, next);
 
-      if (!is_ruled_out (search, entry))
+      if (!is_ruled_out (search, entry) && !take_kept (search, entry->candidate))
         chunk[n++] = entry->candidate;
     }
   if (n > 0)
@@ -376,6 +424,7 @@ count (Search *search, PodSearchResult *result)
   if (!result->is_partial)
     result->n_too_large = result->n_candidates - search->n_refused - result->n_beyond - result->n_fitting;
   result->n_run = search->n_run;
+  result->n_found = search->n_found;
 }
 
 static PodSearchResult *
@@ -424,11 +473,14 @@ pod_search_run (const PodSpace *space, const PodSearchRequest *request, GError *
   search.screened = g_array_new (FALSE, FALSE, sizeof (Screened));
   search.best = g_array_new (FALSE, FALSE, sizeof (PodRow));
   search.fitting = g_array_new (FALSE, FALSE, sizeof (PodRow));
+  if (request->database != NULL)
+    search.inputs = pod_database_inputs (space->base);
   if (screen (&search, error) && run_all (&search, error))
     result = conclude (&search);
   g_mutex_clear (&search.lock);
   pod_families_free (search.families);
   pod_cache_pool_free (search.caches);
+  g_free (search.inputs);
   g_array_unref (search.screened);
   g_array_unref (search.best);
   g_array_unref (search.fitting);

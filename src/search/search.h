@@ -1,5 +1,6 @@
 #pragma once
 
+#include "search/database.h"
 #include "search/row.h"
 #include "search/space.h"
 
@@ -34,6 +35,7 @@ typedef struct
   bool has_fronts;          /* Pareto fronts too, which rules out less */
   bool is_exhaustive;       /* every candidate is run: to check that bounds rule out right */
   unsigned n_jobs;
+  PodDatabase *database;    /* (nullable) (borrowed) runs that it has are not run again; others are kept in it as they come */
   const volatile sig_atomic_t *is_interrupted; /* (nullable) */
   void (*progress) (const PodSearchProgress *progress, void *data); /* (nullable) */
   void *progress_data;
@@ -61,6 +63,7 @@ typedef struct
   uint64_t n_fitting;    /* likewise */
   uint64_t n_beyond;     /* ruled out: cannot be among the best */
   uint64_t n_run;        /* differs from run to run: more than one thread finds out later what it need not have run */
+  uint64_t n_found;      /* taken from the database instead */
   bool is_partial;       /* interrupted */
 } PodSearchResult;
 
