@@ -31,6 +31,8 @@ CLANG_TIDY ?= clang-tidy
 PACKAGES = glib-2.0 json-glib-1.0 libxml-2.0 yaml-0.1 zlib
 # What the program does without, saying so: SQLITE=no leaves it out even where it is there
 SQLITE ?= $(shell $(PKG_CONFIG) --exists sqlite3 2>/dev/null && echo yes)
+# MPI=no likewise; where it is found it becomes a module of its own, which is loaded under mpirun alone
+MPI_PACKAGE := $(if $(filter no,$(MPI)),,$(firstword $(foreach package,ompi-c mpich mpi-c,$(shell $(PKG_CONFIG) --exists $(package) 2>/dev/null && echo $(package)))))
 OPTIONAL_PACKAGES = $(if $(filter yes,$(SQLITE)),sqlite3)
 TEST_PACKAGES = check
 
@@ -81,9 +83,10 @@ endif
 PARSE_FLAGS = $(LANGUAGE) $(WARNINGS) -Isrc $(DEFINES) $(PACKAGE_CFLAGS) $(CPPFLAGS)
 COMPILE = $(CC) $(PARSE_FLAGS) $(CFLAGS) $(INSTRUMENT)
 LINK = $(CC) $(CFLAGS) $(INSTRUMENT) -pthread $(LDFLAGS)
-LIBS = $(TSAN_LINK) $(PACKAGE_LIBS) -lm -lpthread
+LIBS = $(TSAN_LINK) $(PACKAGE_LIBS) -lm -lpthread -ldl
 
-SOURCES := $(sort $(wildcard src/*/*.c))
+MPI_SOURCE = src/search/mpi-transport.c
+SOURCES := $(filter-out $(MPI_SOURCE),$(sort $(wildcard src/*/*.c)))
 # Style and script of pages (ASCII): arrays of the library, pod_asset_page_css and pod_asset_page_js
 ASSETS := $(sort $(wildcard src/*/*.css src/*/*.js))
 CLI_SOURCES := $(filter src/cli/%,$(SOURCES))
@@ -99,6 +102,7 @@ asset_object = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 program = $(patsubst tests/%.c,$(BUILD)/tests/%,$(1))
 
 PODSIM = $(BUILD)/podsim
+MPI_MODULE = $(if $(MPI_PACKAGE),$(BUILD)/podsim-mpi.so)
 LIBRARY = $(BUILD)/libpodsim.a
 UNIT_PROGRAMS = $(call program,$(UNIT_SOURCES))
 FUZZ_PROGRAMS = $(call program,$(FUZZ_SOURCES))
@@ -111,12 +115,16 @@ TEST_PROGRAMS = $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS) $(BUILD)/tests/table-check $(T
 jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
 
 .PHONY: all
-all: $(PODSIM) $(LIBRARY)
+all: $(PODSIM) $(LIBRARY) $(MPI_MODULE)
 	@:
 
 $(PODSIM): $(call object,$(CLI_SOURCES)) $(LIBRARY) $(BUILD)/cli-objects | $(TSAN_OBJECT)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS)
+
+$(BUILD)/podsim-mpi.so: $(MPI_SOURCE) src/search/transport.h $(BUILD)/flags
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(PARSE_FLAGS) $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(MPI_PACKAGE))) $(CFLAGS) -fPIC -shared -o $@ $< $(shell $(PKG_CONFIG) --libs $(MPI_PACKAGE))
 
 # From nothing each time: ar would keep the members whose source is gone
 $(LIBRARY): $(call object,$(LIB_SOURCES)) $(call asset_object,$(ASSETS)) $(BUILD)/library-objects
@@ -282,6 +290,7 @@ install: all
 	install -d $(BIN_DIR) $(LIB_DIR) $(DATA_DIR)
 	install -m 755 $(PODSIM) $(BIN_DIR)/podsim
 	install -m 644 $(LIBRARY) $(LIB_DIR)/libpodsim.a
+	$(if $(MPI_MODULE),install -D -m 755 $(MPI_MODULE) $(LIB_DIR)/podsim/podsim-mpi.so)
 	@for file in $(DATA_FILES); do install -D -m 644 $$file $(DATA_DIR)/$$file || exit 1; done
 	@for file in $(SCHEMAS); do install -D -m 644 $$file $(DATA_DIR)/schemas/$${file##*/} || exit 1; done
 	@echo 'installed topologies, workloads, traces and schemas in $(DATA_DIR)'
@@ -290,7 +299,7 @@ install: all
 
 .PHONY: uninstall
 uninstall:
-	rm -f $(BIN_DIR)/podsim $(LIB_DIR)/libpodsim.a $(MAN_DIR)/podsim.1 $(COMPLETION_DIR)/podsim
+	rm -f $(BIN_DIR)/podsim $(LIB_DIR)/libpodsim.a $(LIB_DIR)/podsim/podsim-mpi.so $(MAN_DIR)/podsim.1 $(COMPLETION_DIR)/podsim
 	rm -rf $(DATA_DIR)
 
 .PHONY: dist

@@ -22,6 +22,7 @@ int pod_cmd_run (int argc, char **argv);
 int pod_cmd_diff (int argc, char **argv);
 int pod_cmd_compare (int argc, char **argv);
 int pod_cmd_results (int argc, char **argv);
+int pod_cmd_sweep (int argc, char **argv);
 int pod_cmd_search (int argc, char **argv);
 int pod_cmd_model (int argc, char **argv);
 int pod_cmd_topology (int argc, char **argv);
@@ -45,8 +46,8 @@ GOptionGroup *pod_cli_scenario_group (PodScenario *scenario, const char *const *
  * Returns false with *out_status set when the command should end: 0 after --help, 2 on bad usage. */
 bool pod_cli_parse (GOptionContext *context, const GOptionEntry *entries, int *argc, char ***argv, int max_rest, int *out_status);
 
-/* --jobs: threads, as many as processors without a text. */
-bool pod_cli_parse_jobs (const char *text, unsigned *out, GError **error);
+/* --jobs: threads, @fallback without a text. */
+bool pod_cli_parse_jobs (const char *text, unsigned fallback, unsigned *out, GError **error);
 
 /* Writes result as JSON to @file ("-" is stdout). */
 bool pod_cli_write_json (JsonObject *result, const char *file, GError **error);

@@ -322,7 +322,7 @@ pod_cmd_compare (int argc, char **argv)
   g_option_context_add_group (context, pod_cli_scenario_group (scenario, (const char *const *) names->pdata));
   if (!pod_cli_parse (context, entries, &argc, &argv, 0, &status))
     return status;
-  if (!pod_cli_parse_jobs (options.jobs, &search.n_jobs, &error) || !pod_scenario_load_workload (scenario, &error) || !pod_scenario_apply_framework (scenario, &error))
+  if (!pod_cli_parse_jobs (options.jobs, g_get_num_processors (), &search.n_jobs, &error) || !pod_scenario_load_workload (scenario, &error) || !pod_scenario_apply_framework (scenario, &error))
     return pod_cli_fail (error);
   machines = list_machines (scenario, &options, &error);
   if (machines == NULL)

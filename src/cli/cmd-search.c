@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "search/crew.h"
 #include "search/search.h"
 
 /* What the command line says beside the job. */
@@ -41,11 +42,11 @@ options_clear (Options *options)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Options, options_clear)
 
 bool
-pod_cli_parse_jobs (const char *text, unsigned *out, GError **error)
+pod_cli_parse_jobs (const char *text, unsigned fallback, unsigned *out, GError **error)
 {
   uint64_t jobs;
 
-  *out = g_get_num_processors ();
+  *out = fallback;
   if (text == NULL)
     return true;
   if (pod_parse_whole (text, POD_UNIT_COUNT, &jobs, error))
@@ -115,7 +116,7 @@ parse_request (const Options *options, PodSearchRequest *request, GError **error
   request->has_fronts = options->pareto != 0;
   request->is_exhaustive = options->exhaustive != 0;
   return parse_objective (options->objective, &request->objective, error) && parse_top (options->top, &request->n_top, error)
-         && parse_max_memory (options->max_memory, &request->most_bytes, error) && pod_cli_parse_jobs (options->jobs, &request->n_jobs, error);
+         && parse_max_memory (options->max_memory, &request->most_bytes, error) && pod_cli_parse_jobs (options->jobs, request->transport != NULL ? 1 : g_get_num_processors (), &request->n_jobs, error);
 }
 
 static void
@@ -135,7 +136,7 @@ add_row (PodTable *table, unsigned rank, const PodSpace *space, const PodRow *ro
   g_autofree char *time = pod_format_seconds ((double) row->time_ps / 1e12);
   g_autofree char *mfu = g_strdup_printf ("%.1f %%", 100 * row->mfu);
   g_autofree char *memory = pod_format_bytes (pod_row_bytes (row), false);
-  g_autofree char *cost = row->usd_per_step >= 0 ? g_strdup_printf ("%.2f", row->usd_per_step) : g_strdup ("-");
+  g_autofree char *cost = row->usd_per_step >= 0 ? g_strdup_printf ("%.4g", row->usd_per_step) : g_strdup ("-");
   g_autofree char *words = pod_space_words (space, row->candidate);
 
   pod_table_add_row (table, (const char *const[]){ number, time, mfu, memory, cost, row->bound, words });
@@ -241,6 +242,11 @@ search (const PodScenario *scenario, PodSearchRequest *request, const Options *o
   space = pod_space_new (scenario, limits, &error);
   if (space == NULL)
     return pod_cli_fail (error);
+  if (request->transport != NULL && request->transport->rank > 0)
+    {
+      pod_search_help (space, request->transport);
+      return 0;
+    }
   if (options->db != NULL)
     {
       database = pod_database_open (options->db, &error);
@@ -275,8 +281,16 @@ search (const PodScenario *scenario, PodSearchRequest *request, const Options *o
   return result->best->len > 0 ? 0 : 3;
 }
 
-int
-pod_cmd_search (int argc, char **argv)
+/* Ranks but 0 print nothing: what they would say, rank 0 says. */
+static void
+be_quiet (void)
+{
+  if (freopen ("/dev/null", "w", stdout) == NULL || freopen ("/dev/null", "w", stderr) == NULL)
+    return;
+}
+
+static int
+search_command (int argc, char **argv, const PodTransport *transport)
 {
   g_autoptr (PodScenario) scenario = pod_scenario_new ();
   g_autoptr (GError) error = NULL;
@@ -305,7 +319,28 @@ pod_cmd_search (int argc, char **argv)
   has_layout = scenario->layout != NULL && strcmp (scenario->layout, "auto") != 0;
   if (has_layout)
     return pod_cli_refuse ("--layout: is what the search finds; limit degrees by --space, such as --space tp=8");
+  request.transport = transport;
   if (!parse_request (&options, &request, &error) || !pod_scenario_load_workload (scenario, &error) || !pod_scenario_apply_framework (scenario, &error))
     return pod_cli_fail (error);
   return search (scenario, &request, &options);
+}
+
+int
+pod_cmd_search (int argc, char **argv)
+{
+  const PodTransport *transport;
+  g_autoptr (GError) error = NULL;
+  int status;
+
+  if (!pod_transport_join (&transport, &error))
+    return pod_cli_fail (error);
+  if (transport == NULL)
+    return search_command (argc, argv, NULL);
+  if (transport->rank > 0)
+    be_quiet ();
+  status = search_command (argc, argv, transport);
+  if (transport->rank == 0)
+    pod_crew_dismiss (transport);
+  transport->leave ();
+  return transport->rank == 0 ? status : 0;
 }

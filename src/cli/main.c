@@ -14,6 +14,7 @@ const PodCommand pod_commands[] = {
   { "run", "one training step: time, breakdown, memory, timeline", pod_cmd_run },
   { "compare", "the same job on several machines or slice shapes", pod_cmd_compare },
   { "search", "the best layouts of a model on a machine", pod_cmd_search },
+  { "sweep", "a grid of runs: values of options against each other", pod_cmd_sweep },
   { "results", "the runs that a database of a search or sweep holds", pod_cmd_results },
   { "diff", "what changed between two results, and which terms explain it", pod_cmd_diff },
   { "collective", "one collective, as nccl-tests prints it", pod_cmd_collective },

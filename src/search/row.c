@@ -79,14 +79,35 @@ is_of_layout (const GError *error)
          || g_error_matches (error, POD_ERROR, POD_ERROR_LIMIT) || g_error_matches (error, POD_ERROR, POD_ERROR_MEMORY);
 }
 
+static void
+clear (PodRow *row)
+{
+  memset (row, 0, sizeof *row); /* padding too: rows are compared and sent as bytes */
+  row->usd_per_step = row->train_days = row->train_usd = -1;
+}
+
+bool
+pod_row_refuse (PodRow *row, GError **refusal, GError **error)
+{
+  clear (row);
+  if (!is_of_layout (*refusal))
+    {
+      g_propagate_error (error, g_steal_pointer (refusal));
+      return false;
+    }
+  row->status = g_error_matches (*refusal, POD_ERROR, POD_ERROR_MEMORY) ? POD_ROW_TOO_LARGE : POD_ROW_REFUSED;
+  row->error_code = (*refusal)->code;
+  g_strlcpy (row->refusal, (*refusal)->message, sizeof row->refusal);
+  return true;
+}
+
 bool
 pod_row_run (const PodScenario *scenario, const PodRunRequest *request, PodRow *row, PodRun **out_run, GError **error)
 {
   g_autoptr (GError) refusal = NULL;
   g_autoptr (PodRun) run = NULL;
 
-  memset (row, 0, sizeof *row); /* padding too: rows are compared and sent as bytes */
-  row->usd_per_step = row->train_days = row->train_usd = -1;
+  clear (row);
   run = pod_scenario_run (scenario, request, &refusal);
   if (run != NULL && run->exec->is_partial)
     return false;
@@ -97,15 +118,7 @@ pod_row_run (const PodScenario *scenario, const PodRunRequest *request, PodRow *
         *out_run = g_steal_pointer (&run);
       return true;
     }
-  if (!is_of_layout (refusal))
-    {
-      g_propagate_error (error, g_steal_pointer (&refusal));
-      return false;
-    }
-  row->status = g_error_matches (refusal, POD_ERROR, POD_ERROR_MEMORY) ? POD_ROW_TOO_LARGE : POD_ROW_REFUSED;
-  row->error_code = refusal->code;
-  g_strlcpy (row->refusal, refusal->message, sizeof row->refusal);
-  return true;
+  return pod_row_refuse (row, &refusal, error);
 }
 
 double

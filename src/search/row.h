@@ -57,6 +57,9 @@ typedef struct
  * it went to its end. Returns false when the run was interrupted, or when its error is none of a layout (IO). */
 bool pod_row_run (const PodScenario *scenario, const PodRunRequest *request, PodRow *row, PodRun **out_run, GError **error);
 
+/* Makes @row that of what cannot be run; an error that is none of the layout (INVALID, PARSE, IO) goes on to @error, and false is returned. */
+bool pod_row_refuse (PodRow *row, GError **refusal, GError **error);
+
 /* What a row's step holds of memory in all. */
 double pod_row_bytes (const PodRow *row);
 

@@ -344,15 +344,25 @@ give_chunk (Search *search, PodCrew *crew, guint next)
 }
 
 static PodScenario *
-crew_scenario (const void *space, uint64_t candidate)
+crew_scenario (const void *space, uint64_t candidate, GError **error)
 {
+  (void) error;
   return pod_space_scenario (space, candidate);
+}
+
+void
+pod_search_help (const PodSpace *space, const PodTransport *transport)
+{
+  g_autoptr (PodCachePool) caches = pod_cache_pool_new ();
+  const PodCrewRequest request = { .scenario = crew_scenario, .data = space, .n_jobs = 1, .must_fit = true, .caches = caches, .transport = transport };
+
+  pod_crew_serve (&request);
 }
 
 static bool
 run_all (Search *search, GError **error)
 {
-  const PodCrewRequest request = { .scenario = crew_scenario, .data = search->space, .n_jobs = search->request->n_jobs, .caches = search->caches, .is_interrupted = search->request->is_interrupted };
+  const PodCrewRequest request = { .scenario = crew_scenario, .data = search->space, .n_jobs = search->request->n_jobs, .must_fit = true, .caches = search->caches, .transport = search->request->transport, .is_interrupted = search->request->is_interrupted };
   g_autoptr (PodCrew) crew = pod_crew_new (&request);
   bool is_good = true;
   guint next = 0;

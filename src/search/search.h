@@ -3,6 +3,7 @@
 #include "search/database.h"
 #include "search/row.h"
 #include "search/space.h"
+#include "search/transport.h"
 
 /* The best layouts of a space, found by the simulator itself. Candidates that do not divide are refused before anything runs; those whose
  * proven bound is beyond the last of the best found so far are never run, which changes no answer: best first, ties by time, memory and
@@ -35,6 +36,7 @@ typedef struct
   bool has_fronts;          /* Pareto fronts too, which rules out less */
   bool is_exhaustive;       /* every candidate is run: to check that bounds rule out right */
   unsigned n_jobs;
+  const PodTransport *transport; /* (nullable) ranks that help; rank 0 searches, the others call pod_search_help */
   PodDatabase *database;    /* (nullable) (borrowed) runs that it has are not run again; others are kept in it as they come */
   const volatile sig_atomic_t *is_interrupted; /* (nullable) */
   void (*progress) (const PodSearchProgress *progress, void *data); /* (nullable) */
@@ -68,6 +70,8 @@ typedef struct
 } PodSearchResult;
 
 PodSearchResult *pod_search_run (const PodSpace *space, const PodSearchRequest *request, GError **error);
+/* What ranks other than 0 do, over the same space, until rank 0 dismisses them. */
+void pod_search_help (const PodSpace *space, const PodTransport *transport);
 void pod_search_result_free (PodSearchResult *result);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodSearchResult, pod_search_result_free)
 

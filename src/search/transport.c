@@ -1,0 +1,58 @@
+#include "search/transport.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+/* What launchers tell each process: Open MPI, MPICH and Intel MPI (Hydra), Slurm's PMI. */
+static const char *const size_variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS" };
+
+static bool
+is_job (void)
+{
+  for (unsigned i = 0; i < G_N_ELEMENTS (size_variables); i++)
+    {
+      const char *text = g_getenv (size_variables[i]);
+      uint64_t size;
+
+      if (text != NULL && pod_parse_whole (text, POD_UNIT_COUNT, &size, NULL) && size > 1)
+        return true;
+    }
+  return false;
+}
+
+/* Beside the program, or where it is installed. */
+static void *
+open_module (void)
+{
+  g_autofree char *program = g_file_read_link ("/proc/self/exe", NULL);
+  g_autofree char *folder = program != NULL ? g_path_get_dirname (program) : g_strdup (".");
+  g_autofree char *beside = g_build_filename (folder, "podsim-mpi.so", NULL);
+  g_autofree char *installed = g_build_filename (folder, "..", "lib", "podsim", "podsim-mpi.so", NULL);
+  void *module = dlopen (beside, RTLD_NOW | RTLD_GLOBAL);
+
+  return module != NULL ? module : dlopen (installed, RTLD_NOW | RTLD_GLOBAL);
+}
+
+bool
+pod_transport_join (const PodTransport **out, GError **error)
+{
+  const PodTransport *(*join) (void) = NULL;
+  void *module;
+
+  *out = NULL;
+  if (!is_job ())
+    return true;
+  module = open_module ();
+  if (module != NULL)
+    *(void **) &join = dlsym (module, "pod_mpi_transport_join"); /* the way POSIX gives for functions */
+  if (join == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "started as one of several MPI ranks, but there is no podsim-mpi.so: install libopenmpi-dev or libmpich-dev and build again");
+      return false;
+    }
+  *out = join ();
+  return true;
+}

@@ -1,0 +1,91 @@
+#!/bin/bash
+# Searches that are killed and go on, two into one database, threads and processes: one answer. Prints "ok NAME" or "not ok NAME: why".
+# Environment, from tests/run.sh: SRC (source tree), PODSIM (program). Alone: tests/check-search.sh, with build/podsim, in a scratch folder.
+set -u
+
+SRC=${SRC:-$(cd "$(dirname "$0")/.." && pwd)}
+PODSIM=${PODSIM:-$SRC/build/podsim}
+export LC_ALL=C
+job=(search --topology h100:8x2 --model llama3-8b --layers 4 --seq-len 4096 --global-batch 32 --top 20)
+
+verdict ()
+{
+  if [ -z "$2" ]; then
+    echo "ok check-search/$1"
+  else
+    echo "not ok check-search/$1: $2"
+  fi
+}
+
+# Prints how many runs a search made (a line of --timings in file $1)
+runs_of ()
+{
+  sed -n 's/.* candidates, \([0-9]*\) of them run.*/\1/p' "$1"
+}
+
+"$PODSIM" "${job[@]}" --jobs 1 --json timed.json --timings >one.out 2>one.err
+"$PODSIM" "${job[@]}" --jobs 1 --json one.json >/dev/null 2>&1
+verdict answer "$([ -s one.json ] && [ -s one.out ] || cat one.err)"
+all=$(runs_of one.err)
+
+for jobs in 2 7; do
+  "$PODSIM" "${job[@]}" --jobs $jobs --json many.json >many.out 2>&1
+  verdict "jobs-$jobs" "$(cmp one.json many.json 2>&1; cmp one.out many.out 2>&1)"
+done
+
+# The table and its columns can be asked, when the program has a database
+if "$PODSIM" "${job[@]}" --db probe.sqlite --space tp=8 --space pp=1 --space cp=1 >/dev/null 2>probe.err; then
+  # Killed at several moments; each goes on where the last one stopped, and none has more than its chunks to do again
+  for after in 0.05 0.1 0.15 0.2 0.3; do # the shell says "Killed" of each on stderr
+    { timeout -s KILL $after "$PODSIM" "${job[@]}" --jobs 2 --db killed.sqlite; } >/dev/null 2>&1
+  done
+  kept=$("$PODSIM" results killed.sqlite --csv 2>/dev/null | tail -n +2 | wc -l)
+  "$PODSIM" "${job[@]}" --jobs 2 --db killed.sqlite --timings >killed.out 2>killed.err
+  "$PODSIM" "${job[@]}" --jobs 2 --db killed.sqlite --json killed.json >/dev/null 2>&1
+  verdict killed-answer "$(cmp one.json killed.json 2>&1; cmp one.out killed.out 2>&1)"
+  again=$(runs_of killed.err)
+  verdict killed-again "$([ "$((kept + again))" -eq "$all" ] || echo "$kept runs were kept, $again made after that, but there are $all")"
+  "$PODSIM" "${job[@]}" --db killed.sqlite --timings >/dev/null 2>again.err
+  verdict all-kept "$([ "$(runs_of again.err)" = 0 ] || echo "$(runs_of again.err) runs are made again")"
+
+  # Two at once into one file
+  "$PODSIM" "${job[@]}" --db both.sqlite --json both1.json >/dev/null 2>both1.err &
+  "$PODSIM" "${job[@]}" --objective memory --db both.sqlite --json both2.json >/dev/null 2>both2.err
+  wait $!
+  "$PODSIM" "${job[@]}" --objective memory --json alone2.json >/dev/null 2>&1
+  verdict two-at-once "$(cat both1.err both2.err; cmp one.json both1.json 2>&1; cmp alone2.json both2.json 2>&1)"
+
+  got=$("$PODSIM" results both.sqlite --where "layout = 'tp=8 pp=2' AND micro_batch = 1 AND recompute = 'full' AND zero = 0" --csv | tail -n +2 | wc -l)
+  verdict where "$([ "$got" -eq 1 ] || echo "$got rows instead of 1")"
+  "$PODSIM" results both.sqlite --where "1) UNION SELECT * FROM run --" >/dev/null 2>sql.err
+  status=$?
+  verdict where-condition "$([ $status -eq 2 ] || echo "exit status $status, $(cat sql.err)")"
+  "$PODSIM" results one.json >/dev/null 2>sql.err
+  status=$?
+  verdict no-database "$([ $status -eq 2 ] || echo "exit status $status, $(cat sql.err)")"
+elif grep -q 'was built without SQLite' probe.err; then
+  echo "ok check-search/databases: skipped, $(cat probe.err)"
+else
+  verdict database "$(cat probe.err)"
+fi
+
+# Ranks of MPI: the same answer, to the byte. Root may not start mpirun unless it says so twice; Open MPI alone knows --oversubscribe
+module=$(dirname "$PODSIM")/podsim-mpi.so
+if [ -e "$module" ] && command -v mpirun >/dev/null; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  launch=(mpirun -n 4)
+  if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+    launch=(mpirun --oversubscribe -n 4)
+  fi
+  "${launch[@]}" "$PODSIM" "${job[@]}" --json ranks.json >ranks.out 2>ranks.err </dev/null
+  verdict ranks "$(cmp one.json ranks.json 2>&1; cmp one.out ranks.out 2>&1; tail -n 3 ranks.err)"
+else
+  echo "ok check-search/ranks: skipped, there is no mpirun, or the program was built without MPI"
+fi
+
+# SIGINT: the best so far, under a name that says so
+timeout --preserve-status -k 60 -s INT 1 "$PODSIM" search --topology h100:8x64 --model llama3-70b --seq-len 4096 --global-batch 512 --jobs 2 \
+  --json stopped.json >stopped.out 2>stopped.err </dev/null
+status=$?
+verdict interrupt-status "$([ $status -eq 1 ] || echo "exit status $status, $(cat stopped.err)")"
+verdict interrupt-json "$([ -s stopped.partial.json ] && [ ! -e stopped.json ] || echo "no stopped.partial.json, or a stopped.json")"
