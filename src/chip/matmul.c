@@ -67,7 +67,8 @@ is_aligned (const PodKernel *kernel)
 {
   const double unit = 16.0, bytes = pod_dtype_bytes (kernel->dtype);
 
-  return fmod ((double) kernel->n * bytes, unit) == 0.0 && fmod ((double) kernel->k * bytes, unit) == 0.0;
+  return fmod ((double) kernel->n * bytes, unit) == 0.0
+         && fmod ((double) (kernel->is_transposed ? kernel->m : kernel->k) * bytes, unit) == 0.0;
 }
 
 /* Of the peak, in the steady state. */

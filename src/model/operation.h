@@ -39,6 +39,7 @@ typedef struct
   uint64_t kv_heads;
   uint64_t v_dim;
   bool is_causal;
+  bool is_transposed;  /* matmul: rows of both operands run along m and n, as in a weight's gradient; else along k and n */
   uint64_t n_launches; /* by the host; 0: one */
 } PodKernel;
 

@@ -102,11 +102,14 @@ dtype_of (const PodPass *pass)
 }
 
 static uint32_t
-matmul (PodPass *pass, const char *name, double m, uint64_t n, uint64_t k, PodDtype dtype, double out_bytes)
+matmul (PodPass *pass, const char *name, double m, uint64_t n, uint64_t k, PodDtype dtype, double out_bytes, bool is_gradient)
 {
   const double operand = pod_dtype_bytes (dtype);
   PodKernel kernel = pod_kernel_matmul (1, (uint64_t) m, n, k, dtype, operand, operand, out_bytes);
-  g_autofree char *detail = g_strdup_printf ("matmul [%.0f, %" G_GUINT64_FORMAT "] x [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] %s", m, k, k, n,
+  g_autofree char *detail = NULL;
+
+  kernel.is_transposed = is_gradient;
+  detail = g_strdup_printf ("matmul [%.0f, %" G_GUINT64_FORMAT "] x [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] %s", m, k, k, n,
                                              pod_dtype_name (dtype));
 
   return pod_pass_weight_compute (pass, name, detail, &kernel);
@@ -248,7 +251,7 @@ multiply (PodPass *pass, Product *product)
       if (product->gather == POD_NO_OP)
         product->gather = gathers ? pass->gathered : POD_NO_OP;
       pass->value = source;
-      op = matmul (pass, product->name, product->tokens / pieces, product->n, product->k, product->dtype, emitter->element_bytes);
+      op = matmul (pass, product->name, product->tokens / pieces, product->n, product->k, product->dtype, emitter->element_bytes, false);
       pod_builder_depend (&emitter->builder, op, arrived);
       if (product->comm.gather_rhs & emitter->fsdp_axes)
         pod_builder_depend (&emitter->builder, op, pass->weights);
@@ -279,7 +282,7 @@ adapter_product (PodPass *pass, const PodLinear *linear, const char *what, doubl
   uint32_t op;
 
   pass->value = after;
-  op = matmul (pass, name, m, n, k, pod_job_activation_dtype (pass->emitter->job), out_bytes);
+  op = matmul (pass, name, m, n, k, pod_job_activation_dtype (pass->emitter->job), out_bytes, false);
   pass->value = value;
   return op;
 }
@@ -358,7 +361,7 @@ weight_gradient (PodPass *pass, const PodLinear *linear, const PodShardedMatmul 
   const double grad_bytes = pod_dtype_bytes (emitter->keeps_grads_whole ? emitter->job->grad_dtype : pod_job_activation_dtype (emitter->job));
   g_autofree char *name = g_strdup_printf ("%s dW", linear->name);
 
-  *out = matmul (pass, name, (double) linear->in, linear->out, (uint64_t) tokens_of (emitter, linear), dtype_of (pass), emitter->accumulates ? 2 * grad_bytes : grad_bytes);
+  *out = matmul (pass, name, (double) linear->in, linear->out, (uint64_t) tokens_of (emitter, linear), dtype_of (pass), emitter->accumulates ? 2 * grad_bytes : grad_bytes, true);
   pod_builder_depend (&emitter->builder, *out, saved);
   pod_builder_depend (&emitter->builder, *out, gathered);
   if (comm->gather_lhs & emitter->tp_axes)

@@ -371,7 +371,8 @@ multiply_gradient (PodPass *pass, const Routed *r, const Grouped *weight, uint32
       return pass->value;
     }
   make_exact (r, &kernel);
-  kernel.n_launches = kernel.batch; /* one matmul of each expert: TransformerEngine's GroupedLinear */
+  kernel.is_transposed = true;
+  kernel.n_launches = kernel.batch;
   op = pod_pass_weight_compute (pass, name, detail, &kernel);
   if (pass->part == POD_PART_WEIGHT)
     pod_builder_free_buffer (&emitter->builder, op, emitter->label_kept_grads, kept_bytes (pass, r, weight));

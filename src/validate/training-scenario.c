@@ -472,6 +472,13 @@ set_overlap (PodScenario *scenario, const PodTrainingRow *row, GError **error)
              || set_flag (scenario, "overlap-tp", is_tp_overlapped, error));
 }
 
+/* A CUDA graph of the whole step is launched at once. */
+static bool
+set_graphs (PodScenario *scenario, const PodTrainingRow *row, GError **error)
+{
+  return !has_word (row->note, "cuda_graph_impl=full_iteration") || pod_scenario_set (scenario, "set", "framework.launch=0s", error);
+}
+
 /* DeepEP and HybridEP send a token once to each node that has experts of it, however many those are. */
 static bool
 set_experts (PodScenario *scenario, const PodTrainingRow *row, GError **error)
@@ -499,7 +506,7 @@ pod_training_scenario (const PodTrainingRow *row, GError **error)
   if (!set_machine (scenario, row, error) || !set_batch (scenario, row, error)
       || !set_model (scenario, row, error) || !set_layout (scenario, row, error)
       || !set_precision (scenario, row, error) || !set_overlap (scenario, row, error)
-      || !set_experts (scenario, row, error)
+      || !set_experts (scenario, row, error) || !set_graphs (scenario, row, error)
       || (convention != NULL
           && !pod_scenario_set (scenario, "flops-convention", convention->ours, error)))
     return NULL;

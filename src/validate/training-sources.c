@@ -18,6 +18,8 @@ static const PodTrainingMachine machines[] = {
    * limit of 500 W does to the clock is not published. */
   { .hardware = "H100 96GB HBM2e 500W", .chip = "h100", .domain = 8, .options = "nic=400Gb/s",
     .set = { "chip.hbm_bandwidth=2.45TB/s", "chip.hbm_capacity=95GiB", "chip.tdp=500W" } },
+  { .hardware = "H100 (torchtitan test fleet)", .chip = "h100", .domain = 8, .options = "nic=400Gb/s",
+    .set = { "chip.hbm_bandwidth=2.45TB/s", "chip.hbm_capacity=95GiB", "chip.tdp=500W" } },
   { .hardware = "GCP A3)", .chip = "h100", .domain = 8, .options = "nic=100Gb/s" },
   { .hardware = "GCP A3 Mega", .chip = "h100", .domain = 8, .options = "nic=200Gb/s" },
   { .hardware = "H100", .chip = "h100", .domain = 8, .options = "nic=400Gb/s,tree=3" },
