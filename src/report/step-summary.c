@@ -64,7 +64,10 @@ append_speed (GString *out, JsonObject *result)
 {
   const double time_s = pod_report_number (result, "step.time_s");
   const double bound_s = pod_report_number (result, "step.lower_bound_s");
+  const double high_s = pod_report_number (result, "step.time_high_s");
   g_autofree char *time = pod_format_seconds (time_s);
+  g_autofree char *low = pod_format_seconds (pod_report_number (result, "step.time_low_s"));
+  g_autofree char *high = pod_format_seconds (high_s);
   g_autofree char *bound = pod_format_seconds (bound_s);
   g_autofree char *share = pod_report_percent (time_s > 0 ? bound_s / time_s : 0);
   g_autofree char *tokens = pod_report_grouped (pod_report_number (result, "step.tokens_per_s"));
@@ -76,6 +79,8 @@ append_speed (GString *out, JsonObject *result)
   append_heading (out, "one step");
   append_field (out, "time", "%s, lower bound %s (%s of it), bound by %s", time, bound, share,
                 pod_report_string_or (result, "step.bound", "?"));
+  if (high_s > 0)
+    append_field (out, "range", "%s to %s, by the errors of what was measured", low, high);
   append_field (out, "tokens/s", "%s, %s per chip, %s/s per chip", tokens, each, flops);
 }
 

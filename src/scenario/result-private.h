@@ -26,6 +26,9 @@ bool pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error
 bool pod_run_parse_overhead (const PodScenario *scenario, PodRun *run, GError **error);
 void pod_run_set_overhead (PodRun *run);
 
+/* Sets step.time_low_s and time_high_s, and run->extrapolated: what of the run lies outside all that was measured. Calibrated only. */
+bool pod_run_set_uncertainty (const PodScenario *scenario, PodRun *run, GError **error);
+
 /* Fills memory.would_fit of a run that does not fit: single changes that would make it, each run, fastest first; else an empty list. */
 void pod_run_advise (const PodScenario *scenario, PodRun *run);
 

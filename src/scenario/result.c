@@ -593,6 +593,9 @@ pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
   set_collectives (run);
   if (!set_training (scenario, run, convention_flops (&flops, convention), error))
     return false;
+  if (!pod_run_set_uncertainty (scenario, run, error))
+    return false;
+  set_strings (r, "extrapolated", run->extrapolated);
   set_strings (r, "assumptions", run->assumptions);
   set_strings (r, "warnings", run->warnings);
   return true;

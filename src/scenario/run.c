@@ -250,6 +250,7 @@ pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GEr
   run->cache = request->cache != NULL ? pod_run_cache_ref (request->cache) : NULL;
   run->assumptions = g_ptr_array_new_with_free_func (g_free);
   run->warnings = g_ptr_array_new_with_free_func (g_free);
+  run->extrapolated = g_ptr_array_new_with_free_func (g_free);
   if (scenario->framework_note != NULL)
     pod_run_assume (run->assumptions, "%s", scenario->framework_note);
   if (scenario->mesh->len > 0 || scenario->shard->len > 0)
@@ -306,6 +307,7 @@ pod_run_free (PodRun *run)
   g_free (run->given_stage_layers);
   g_ptr_array_unref (run->assumptions);
   g_ptr_array_unref (run->warnings);
+  g_ptr_array_unref (run->extrapolated);
   pod_run_cache_unref (run->cache); /* last: it holds what the others borrow */
   g_free (run);
 }
