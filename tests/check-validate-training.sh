@@ -94,7 +94,7 @@ fi
 
 # A row's options repeat its run
 options=$(awk -F '\t' 'NR > 1 && $4 == "yes" { print $NF; exit }' one.tsv)
-predicted=$(awk -F '\t' 'NR > 1 && $4 == "yes" { print $9; exit }' one.tsv)
+predicted=$(awk -F '\t' 'NR > 1 && $4 == "yes" { print $10; exit }' one.tsv)
 eval "$PODSIM run $options --json run.json" >/dev/null
 if grep -q "\"time_s\": $predicted," run.json; then
   echo "ok a row's options repeat its run"
@@ -129,10 +129,10 @@ else
   echo "not ok --all-rows: $(number rows all.json) of $((all - 1)) rows"
 fi
 "$PODSIM" validate training --table some.tsv --chip tpu-v5e --per-row tpu.tsv >/dev/null
-if [ "$(cut -f 5 tpu.tsv | sed 1d | grep -vc '^tpu-v5e:')" -eq 0 ] && [ "$(wc -l <tpu.tsv)" -gt 1 ]; then
+if [ "$(cut -f 6 tpu.tsv | sed 1d | grep -vc '^tpu-v5e:')" -eq 0 ] && [ "$(wc -l <tpu.tsv)" -gt 1 ]; then
   echo "ok --chip"
 else
-  echo "not ok --chip: $(cut -f 5 tpu.tsv | sort -u | tr '\n' ' ')"
+  echo "not ok --chip: $(cut -f 6 tpu.tsv | sort -u | tr '\n' ' ')"
 fi
 
 for key in rows_judged rows_skipped rows_reported mape median_error p90_error bias mean_log_error by_source step_time mfu memory; do

@@ -36,19 +36,20 @@ add_summary (PodTable *table, const char *name, const PodErrorSummary *summary, 
   g_autofree char *median = percent (summary->median_error);
   g_autofree char *p90 = percent (summary->p90_error);
   g_autofree char *mape = percent (summary->mape);
+  g_autofree char *log = percent (summary->mean_log_error);
   g_autofree char *bias = percent (summary->bias);
   const bool is_empty = summary->n_rows == 0;
 
   pod_table_add_row (table, (const char *const[]){ name, rows, skipped, is_empty ? "-" : median,
                                                    is_empty ? "-" : p90, is_empty ? "-" : mape,
-                                                   is_empty ? "-" : bias });
+                                                   is_empty ? "-" : log, is_empty ? "-" : bias });
 }
 
 static void
 print_sources (const PodTrainingValidation *validation, PodTrainingKind kind)
 {
   g_autoptr (PodTable) table = pod_table_new ((const char *const[]){
-      "source", ">rows", ">skipped", ">median %", ">p90 %", ">mean %", ">bias %", NULL });
+      "source", ">rows", ">skipped", ">median %", ">p90 %", ">mean %", ">|ln| %", ">bias %", NULL });
   PodErrorSummary all = pod_training_summary (validation, kind, NULL);
   g_autofree char *text = NULL;
 
@@ -63,6 +64,51 @@ print_sources (const PodTrainingValidation *validation, PodTrainingKind kind)
   add_summary (table, "all", &all, pod_training_n_skipped (validation, NULL));
   text = pod_table_to_text (table);
   fputs (text, stdout);
+}
+
+static char *
+mean_of (const PodTrainingValidation *validation, const PodTrainingSelection *selection)
+{
+  const PodErrorSummary summary = pod_training_summary_of (validation, POD_TRAINING_TIME, selection);
+
+  return summary.n_rows > 0 ? percent (summary.mape) : g_strdup ("-");
+}
+
+/* @group (nullable): all groups. */
+static void
+add_group (PodTable *table, const PodTrainingValidation *validation, const char *group)
+{
+  const PodTrainingSelection all = { .group = group, .half = -1 };
+  const PodErrorSummary summary = pod_training_summary_of (validation, POD_TRAINING_TIME, &all);
+  g_autofree char *rows = g_strdup_printf ("%u", summary.n_rows);
+  g_autofree char *mean = percent (summary.mape);
+  g_autofree char *log = percent (summary.mean_log_error);
+  g_autofree char *fitted = mean_of (validation, &(PodTrainingSelection){ .group = group, .half = 1 });
+  g_autofree char *others = mean_of (validation, &(PodTrainingSelection){ .group = group, .half = 0 });
+  g_autofree char *within = percent (pod_training_coverage (validation, &all));
+
+  if (summary.n_rows > 0)
+    pod_table_add_row (table, (const char *const[]){ group != NULL ? group : "all", rows, mean, log, fitted, others, within });
+}
+
+/* Groups of sources, each once. vtrain-multi has no part in any fit. */
+static void
+print_groups (const PodTrainingValidation *validation)
+{
+  g_autoptr (GPtrArray) seen = g_ptr_array_new ();
+  g_autoptr (PodTable) table = pod_table_new ((const char *const[]){
+      "group", ">rows", ">mean %", ">|ln| %", ">fitted half %", ">other half %", ">in range %", NULL });
+  g_autofree char *text = NULL;
+
+  for (const PodTrainingSource *source = pod_training_sources; source->key != NULL; source++)
+    if (source->group != NULL && !g_ptr_array_find_with_equal_func (seen, source->group, g_str_equal, NULL))
+      {
+        g_ptr_array_add (seen, (gpointer) source->group);
+        add_group (table, validation, source->group);
+      }
+  add_group (table, validation, NULL);
+  text = pod_table_to_text (table);
+  printf ("\nGroups\n\n%s", text);
 }
 
 /* Reasons with their numbers left out, each with how often it occurs. */
@@ -126,32 +172,38 @@ quantity (PodTrainingKind kind, double value)
                                      : g_strdup_printf ("%.4g s", value);
 }
 
+/* The worst rows of memory; of time all that are off by more than a fifth, each with its cause. */
 static void
 print_worst (const PodTrainingValidation *validation, PodTrainingKind kind)
 {
+  const bool has_causes = kind == POD_TRAINING_TIME;
   g_autoptr (GPtrArray) worst = g_ptr_array_new ();
   g_autoptr (PodTable) table = pod_table_new ((const char *const[]){
-      "row", "source", "machine", "model", "layout", ">measured", ">predicted", ">error %", NULL });
+      "row", "source", "machine", "model", "layout", ">measured", ">predicted", ">error %", has_causes ? "cause" : NULL, NULL });
   g_autofree char *text = NULL;
 
   for (guint i = 0; i < validation->verdicts->len; i++)
     if (pod_training_is_counted (g_ptr_array_index (validation->verdicts, i), kind))
       g_ptr_array_add (worst, g_ptr_array_index (validation->verdicts, i));
   g_ptr_array_sort_with_data (worst, compare_worst, GINT_TO_POINTER (kind));
-  for (guint i = 0; i < worst->len && i < N_WORST; i++)
+  for (guint i = 0; i < worst->len; i++)
     {
       const PodTrainingVerdict *v = g_ptr_array_index (worst, i);
+      const double ratio = pod_training_error (v, kind);
       g_autofree char *measured = quantity (kind, v->measured[kind]);
       g_autofree char *predicted = quantity (kind, v->predicted[kind]);
-      g_autofree char *error = percent (pod_training_error (v, kind));
+      g_autofree char *error = percent (ratio);
 
+      if (has_causes ? fabs (ratio) <= 0.2 : i >= N_WORST)
+        continue;
       pod_table_add_row (table, (const char *const[]){
                                     v->row->id, v->row->source, v->scenario->topology,
                                     v->row->model != NULL ? v->row->model : "-",
-                                    v->scenario->layout, measured, predicted, error });
+                                    v->scenario->layout, measured, predicted, error,
+                                    has_causes ? pod_training_cause (v->row) : NULL });
     }
   text = pod_table_to_text (table);
-  printf ("\nWorst rows\n\n%s", text);
+  printf ("\n%s\n\n%s", has_causes ? "Rows over 20 %" : "Worst rows", text);
 }
 
 /* Ideal is physics at nominal rates: nothing measured is faster. */
@@ -197,6 +249,8 @@ print_text (const PodTrainingValidation *validation, PodTrainingKind kind,
   if (kind == POD_TRAINING_TIME && mfu.n_rows > 0)
     printf ("MFU by the rows' own conventions: %u rows, median error %.1f %%, bias %.1f %%\n",
             mfu.n_rows, mfu.median_error * 100, mfu.bias * 100);
+  if (kind == POD_TRAINING_TIME)
+    print_groups (validation);
   print_reasons (validation);
   print_worst (validation, kind);
   if (kind == POD_TRAINING_TIME && g_strcmp0 (options->fidelity, "ideal") == 0)

@@ -28,6 +28,7 @@ typedef struct
 typedef struct
 {
   const char *framework;      /* beginning of the column */
+  uint64_t before_year;       /* only rows of earlier years; 0: of any */
   bool is_sequence_parallel;  /* tp shards tokens between its matmuls */
   bool is_tp_overlapped;
   bool is_dp_overlapped;
@@ -51,12 +52,23 @@ typedef struct
   const char *key;
   const char *title;
   bool is_memory_measured; /* false: the source computed its memory figures */
+  const char *group;       /* (nullable) rows that are judged together */
 } PodTrainingSource;
+
+/* Why some rows are far off, as far as that is known. All parts (nullable): any. */
+typedef struct
+{
+  const char *source;    /* beginning of the key */
+  const char *model;     /* beginning of the column */
+  const char *framework; /* beginning of the column */
+  const char *cause;
+} PodTrainingCause;
 
 extern const PodTrainingSource pod_training_sources[]; /* ends with key NULL */
 
 /* (transfer none) (nullable): NULL where the words are not in the table. */
 const PodTrainingMachine *pod_training_machine (const PodTrainingRow *row);
+const char *pod_training_cause (const PodTrainingRow *row);
 const PodTrainingModel *pod_training_model (const PodTrainingRow *row);
 const PodTrainingConvention *pod_training_convention (const PodTrainingRow *row);
 const PodTrainingSource *pod_training_source (const PodTrainingRow *row);

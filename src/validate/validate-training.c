@@ -216,9 +216,28 @@ pod_training_error (const PodTrainingVerdict *verdict, PodTrainingKind kind)
   return verdict->predicted[kind] / verdict->measured[kind] - 1;
 }
 
+bool
+pod_training_is_fitted (const PodTrainingRow *row)
+{
+  uint32_t hash = 2166136261;
+
+  for (const char *at = row->id != NULL ? row->id : ""; *at != '\0'; at++)
+    hash = (hash ^ (uint8_t) *at) * 16777619;
+  return hash % 2 == 0;
+}
+
+static bool
+is_selected (const PodTrainingVerdict *verdict, const PodTrainingSelection *selection)
+{
+  const PodTrainingSource *source = pod_training_source (verdict->row);
+
+  return (selection->source == NULL || strcmp (verdict->row->source, selection->source) == 0)
+         && (selection->group == NULL || (source != NULL && g_strcmp0 (source->group, selection->group) == 0))
+         && (selection->half < 0 || pod_training_is_fitted (verdict->row) == (selection->half == 1));
+}
+
 PodErrorSummary
-pod_training_summary (const PodTrainingValidation *validation, PodTrainingKind kind,
-                      const char *source)
+pod_training_summary_of (const PodTrainingValidation *validation, PodTrainingKind kind, const PodTrainingSelection *selection)
 {
   g_autofree double *errors = g_new (double, validation->verdicts->len + 1);
   unsigned n = 0;
@@ -227,11 +246,36 @@ pod_training_summary (const PodTrainingValidation *validation, PodTrainingKind k
     {
       const PodTrainingVerdict *verdict = g_ptr_array_index (validation->verdicts, i);
 
-      if (pod_training_is_counted (verdict, kind)
-          && (source == NULL || strcmp (verdict->row->source, source) == 0))
+      if (pod_training_is_counted (verdict, kind) && is_selected (verdict, selection))
         errors[n++] = pod_training_error (verdict, kind);
     }
   return pod_error_summary (errors, n);
+}
+
+double
+pod_training_coverage (const PodTrainingValidation *validation, const PodTrainingSelection *selection)
+{
+  unsigned n = 0;
+  unsigned n_within = 0;
+
+  for (guint i = 0; i < validation->verdicts->len; i++)
+    {
+      const PodTrainingVerdict *verdict = g_ptr_array_index (validation->verdicts, i);
+      const double measured_s = verdict->measured[POD_TRAINING_TIME];
+
+      if (!pod_training_is_counted (verdict, POD_TRAINING_TIME) || !is_selected (verdict, selection))
+        continue;
+      n++;
+      n_within += measured_s >= number (verdict->result, "step.time_low_s") && measured_s <= number (verdict->result, "step.time_high_s");
+    }
+  return n > 0 ? (double) n_within / n : 0;
+}
+
+PodErrorSummary
+pod_training_summary (const PodTrainingValidation *validation, PodTrainingKind kind,
+                      const char *source)
+{
+  return pod_training_summary_of (validation, kind, &(PodTrainingSelection){ .source = source, .half = -1 });
 }
 
 unsigned
@@ -268,12 +312,12 @@ static const char *const parts[] = {
 
 enum
 {
-  N_FIXED = 14,
+  N_FIXED = 15,
   N_COLUMNS = N_FIXED + G_N_ELEMENTS (parts) + 1, /* the last: options */
 };
 
 static const char *const fixed[N_FIXED] = {
-  "id", "source", ">line", "counted", "topology", "model", "layout", "measured_s", "predicted_s",
+  "id", "source", ">line", "counted", "half", "topology", "model", "layout", "measured_s", "predicted_s",
   "error", "measured_mfu", "predicted_mfu", "measured_bytes", "predicted_bytes",
 };
 
@@ -330,6 +374,7 @@ add_line (PodTable *table, const PodTrainingVerdict *v)
   cells[n++] = g_strdup (v->row->source);
   cells[n++] = g_strdup_printf ("%u", v->row->line);
   cells[n++] = g_strdup (!is_run ? reason : v->is_noisy ? "no: spread over 20 %" : "yes");
+  cells[n++] = g_strdup (pod_training_is_fitted (v->row) ? "fitted" : "other");
   cells[n++] = word (v->scenario != NULL ? v->scenario->topology : NULL);
   cells[n++] = word (v->row->model);
   cells[n++] = word (v->scenario != NULL ? v->scenario->layout : NULL);
@@ -412,6 +457,37 @@ by_source (const PodTrainingValidation *validation, PodTrainingKind kind)
   return sources;
 }
 
+/* Rows that are judged together, by halves, and how many lie in their range. */
+static JsonObject *
+by_group (const PodTrainingValidation *validation)
+{
+  static const char *const halves[] = { "others", "fitted" };
+  JsonObject *groups = json_object_new ();
+
+  for (const PodTrainingSource *source = pod_training_sources; source->key != NULL; source++)
+    {
+      const PodTrainingSelection all = { .group = source->group, .half = -1 };
+      PodErrorSummary summary = pod_training_summary_of (validation, POD_TRAINING_TIME, &all);
+      JsonObject *group;
+
+      if (source->group == NULL || summary.n_rows == 0 || json_object_has_member (groups, source->group))
+        continue;
+      group = json_object_new ();
+      set_summary (group, &summary);
+      pod_result_set_double (group, "in_range", pod_training_coverage (validation, &all));
+      for (int half = 0; half < 2; half++)
+        {
+          JsonObject *part = json_object_new ();
+
+          summary = pod_training_summary_of (validation, POD_TRAINING_TIME, &(PodTrainingSelection){ .group = source->group, .half = half });
+          set_summary (part, &summary);
+          json_object_set_object_member (group, halves[half], part);
+        }
+      json_object_set_object_member (groups, source->group, group);
+    }
+  return groups;
+}
+
 static const char *const kind_keys[POD_N_TRAINING_KINDS] = {
   [POD_TRAINING_TIME] = "step_time",
   [POD_TRAINING_MFU] = "mfu",
@@ -457,6 +533,8 @@ pod_training_to_json (const PodTrainingValidation *validation, PodTrainingKind m
     }
   pod_error_summary_to_json (object, &summary);
   json_object_set_object_member (object, "by_source", by_source (validation, main));
+  if (main == POD_TRAINING_TIME)
+    json_object_set_object_member (object, "by_group", by_group (validation));
   for (int kind = 0; kind < POD_N_TRAINING_KINDS; kind++)
     add_kind (object, validation, (PodTrainingKind) kind);
   return object;

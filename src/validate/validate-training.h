@@ -55,6 +55,21 @@ PodTrainingValidation *pod_validate_training (const PodTrainingRequest *request,
 void pod_training_validation_free (PodTrainingValidation *validation);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodTrainingValidation, pod_training_validation_free)
 
+/* Some rows; all (nullable). */
+typedef struct
+{
+  const char *source; /* a key */
+  const char *group;
+  int half;           /* 1: the rows that parameters may be fitted to, 0: the others, -1: both */
+} PodTrainingSelection;
+
+/* The halves: whether the FNV-1a hash (32 bits) of the row's id is even. */
+bool pod_training_is_fitted (const PodTrainingRow *row);
+
+PodErrorSummary pod_training_summary_of (const PodTrainingValidation *validation, PodTrainingKind kind, const PodTrainingSelection *selection);
+/* Part of the counted rows whose measured time lies in the predicted range. */
+double pod_training_coverage (const PodTrainingValidation *validation, const PodTrainingSelection *selection);
+
 /* Rows that were run, were measured and are counted; of one source (nullable: all). O(rows log rows). */
 PodErrorSummary pod_training_summary (const PodTrainingValidation *validation, PodTrainingKind kind,
                                       const char *source);
