@@ -249,10 +249,13 @@ check-browser-now:
 	$(Q)$(TEST_ENV) tests/run.sh --browser
 
 # ---- measurements: cost tables from workloads/measured, and how far off they are ----
-.PHONY: calibrate validate
+.PHONY: calibrate calibrate-training validate
 calibrate: all
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/calibrate.sh
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/calibrate-kernels.sh
+
+calibrate-training: all
+	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/calibrate-training.sh
 
 validate: all
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/validate.sh
@@ -348,6 +351,7 @@ help:
 	@echo 'make run          install what is missing, build, simulate one training step (results in build/run)'
 	@echo 'make check        install what is missing, build, run every test; UPDATE=1 TESTS="WORD..." V=1'
 	@echo 'make check-browser, bench, fuzz    tests in a browser, speed, libFuzzer (clang)'
+	@echo 'make calibrate-training           what steps lose, fitted to half of the published ones (docs/model/validation.md)'
 	@echo 'make calibrate, validate           cost tables from the measured ones, and their errors (docs/model/libraries.md, kernels.md)'
 	@echo 'make install      PREFIX=/usr/local DESTDIR=; also uninstall, dist'
 	@echo 'make format       clang-format; also check-format, lint, docs, clean, deps SECTIONS="build run test browser lint"'

@@ -143,6 +143,7 @@ const PodTrainingSource pod_training_sources[] = {
   { "torchtitan-2024", "torchtitan performance pages", true, "torchtitan" },
   { "torchtitan-h200", "torchtitan on H200", true, "torchtitan" },
   { "vtrain-multi", "VIA-Research/vTrain, 64 to 512 GPUs", true, "vtrain-multi" },
+  { "vtrain-single", "VIA-Research/vTrain, 2 to 8 GPUs", true, NULL },
   { .key = NULL },
 };
 
