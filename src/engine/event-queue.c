@@ -559,7 +559,8 @@ pod_event_queue_n_popped (const PodEventQueue *queue)
   return queue->n_popped;
 }
 
-/* -- skipping ------------------------------------------------------------------------------------ */
+/* -- skipping ------------------------------------------------------------------------------------
+ */
 
 static gint
 compare_events (gconstpointer a, gconstpointer b)

@@ -11,7 +11,9 @@
 
 enum
 {
-  N_KEPT = 96, /* records; a period of a schedule has fewer steps */
+  N_KEPT = 96,         /* records; a period of a schedule has fewer steps */
+  N_LEAST = 8,         /* with room for fewer, nothing would be found */
+  MAX_BYTES = 1 << 26, /* of all records: those of a run that is not folded are large */
 };
 
 typedef struct
@@ -195,6 +197,7 @@ void
 pod_steady_look (PodSteady *steady, PodExec *exec)
 {
   const uint32_t step = pod_runner_step (exec->runner, 0, POD_STREAM_COMPUTE);
+  size_t n_kept;
   Record *record;
 
   if (steady->is_done || step == steady->seen_step)
@@ -213,7 +216,9 @@ pod_steady_look (PodSteady *steady, PodExec *exec)
       skip (exec, earlier, record, n);
       steady->is_done = true;
     }
-  if (steady->records->len == N_KEPT)
+  n_kept = MIN (MAX_BYTES / (sizeof (int64_t) * (record->state->len + record->sums->len)), N_KEPT);
+  steady->is_done |= n_kept < N_LEAST;
+  while (steady->records->len >= MAX (n_kept, 1))
     g_ptr_array_remove_index (steady->records, 0);
   g_ptr_array_add (steady->records, record);
 }

@@ -109,7 +109,8 @@ add_change (PodFlow *flow, const PodTransfer *transfer, uint32_t index, uint64_t
     g_array_append_val (flow->changes, change);
 }
 
-/* Most transfers share no link with another: no component need be found. False when this one does. */
+/* Most transfers share no link with another: no component need be found. False when this one does.
+ */
 static bool
 solve_alone (PodNetwork *network, uint32_t index)
 {

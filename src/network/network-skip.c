@@ -26,8 +26,14 @@ static void
 save_transfer (const PodTransfer *transfer, int64_t now_ps, GArray *out)
 {
   int64_t state[] = {
-    transfer->tag, transfer->phase, (int64_t) transfer->bytes, (int64_t) (uintptr_t) transfer->path,
-    0,             0,               0,                         0,
+    transfer->tag,
+    transfer->phase,
+    (int64_t) transfer->bytes,
+    (int64_t) (uintptr_t) transfer->path,
+    0,
+    0,
+    0,
+    0,
     0,
   };
 

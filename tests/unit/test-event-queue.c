@@ -186,8 +186,8 @@ START_TEST (test_random_against_search)
 }
 END_TEST
 
-/* Delays of every scale, ties and gaps, with many pending and few: all that was pushed comes back once, in
- * order. No delay is 0, so that what comes is later than all that came before. */
+/* Delays of every scale, ties and gaps, with many pending and few: all that was pushed comes back
+ * once, in order. No delay is 0, so that what comes is later than all that came before. */
 START_TEST (test_ladder)
 {
   static const int64_t scales_ps[] = { 1, 50, 3000, 1000000, INT64_C (1) << 40 };
