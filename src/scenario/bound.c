@@ -68,11 +68,8 @@ least_bytes (const PodJob *job)
 bool
 pod_scenario_bound (const PodScenario *scenario, PodRunCache *cache, PodRunBound *out, GError **error)
 {
-  g_autoptr (PodRun) run = g_new0 (PodRun, 1);
+  g_autoptr (PodRun) run = pod_run_new (cache);
 
-  run->cache = cache != NULL ? pod_run_cache_ref (cache) : NULL;
-  run->assumptions = g_ptr_array_new_with_free_func (g_free);
-  run->warnings = g_ptr_array_new_with_free_func (g_free);
   if (!pod_run_prepare_job (scenario, run, error))
     return false;
   /* The factors cover the rounding of products and of kernels' times */

@@ -8,6 +8,9 @@ void pod_run_assume (GPtrArray *list, const char *format, ...) G_GNUC_PRINTF (2,
 /* Picks a word out of a list that ends with NULL, or @fallback when the option was not given. Errors: none of the words. */
 bool pod_run_choose (const char *option, const char *text, const char *const *words, int fallback, int *out, GError **error);
 
+/* A run of which nothing is known yet. Returns: (transfer full) */
+PodRun *pod_run_new (PodRunCache *cache);
+
 /* Fills run->topology, model, job, mesh and schedule from the scenario: everything but the program and its execution. */
 bool pod_run_prepare (const PodScenario *scenario, PodRun *run, GError **error);
 /* The same but for the mesh: what divides, and nothing placed. */

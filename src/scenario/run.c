@@ -242,15 +242,23 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
 }
 
 PodRun *
-pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GError **error)
+pod_run_new (PodRunCache *cache)
 {
-  g_autoptr (PodRun) run = g_new0 (PodRun, 1);
-  g_autoptr (PodScenario) of_mesh = NULL;
+  PodRun *run = g_new0 (PodRun, 1);
 
-  run->cache = request->cache != NULL ? pod_run_cache_ref (request->cache) : NULL;
+  run->cache = cache != NULL ? pod_run_cache_ref (cache) : NULL;
   run->assumptions = g_ptr_array_new_with_free_func (g_free);
   run->warnings = g_ptr_array_new_with_free_func (g_free);
   run->extrapolated = g_ptr_array_new_with_free_func (g_free);
+  return run;
+}
+
+PodRun *
+pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GError **error)
+{
+  g_autoptr (PodRun) run = pod_run_new (request->cache);
+  g_autoptr (PodScenario) of_mesh = NULL;
+
   if (scenario->framework_note != NULL)
     pod_run_assume (run->assumptions, "%s", scenario->framework_note);
   if (scenario->mesh->len > 0 || scenario->shard->len > 0)
@@ -277,11 +285,8 @@ pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GEr
 bool
 pod_scenario_check (const PodScenario *scenario, PodRunCache *cache, GError **error)
 {
-  g_autoptr (PodRun) run = g_new0 (PodRun, 1);
+  g_autoptr (PodRun) run = pod_run_new (cache);
 
-  run->cache = cache != NULL ? pod_run_cache_ref (cache) : NULL;
-  run->assumptions = g_ptr_array_new_with_free_func (g_free);
-  run->warnings = g_ptr_array_new_with_free_func (g_free);
   return pod_run_prepare_job (scenario, run, error);
 }
 
