@@ -44,6 +44,18 @@ typedef struct
   int64_t begin_us;
 } Search;
 
+static const PodSpaceLayout *
+layout_of (const Search *search, uint64_t candidate)
+{
+  return &g_array_index (search->space->layouts, PodSpaceLayout, candidate / search->space->n_combinations);
+}
+
+static const PodTopology *
+machine_of (const Search *search, uint64_t candidate)
+{
+  return g_ptr_array_index (search->space->machines, layout_of (search, candidate)->machine);
+}
+
 static bool
 is_interrupted (const Search *search)
 {
@@ -82,10 +94,15 @@ screen_one (Search *search, PodRunCache *cache, uint64_t candidate, GArray *kept
 {
   g_autoptr (PodScenario) scenario = pod_space_scenario (search->space, candidate);
   g_autoptr (GError) refusal = NULL;
-  const Screened entry = { .candidate = candidate };
+  Screened entry = { .candidate = candidate };
+  PodRunBound bound;
 
-  if (pod_scenario_check (scenario, cache, &refusal))
-    g_array_append_val (kept, entry);
+  if (pod_scenario_bound (scenario, cache, &bound, &refusal))
+    {
+      entry.time_ps = bound.time_ps;
+      entry.bytes = bound.bytes;
+      g_array_append_val (kept, entry);
+    }
   else if (is_refusal (refusal))
     {
       pod_families_add (search->families, candidate, refusal->message);
@@ -142,11 +159,14 @@ compare_screened (gconstpointer a, gconstpointer b, void *data)
   return x->candidate < y->candidate ? -1 : x->candidate > y->candidate;
 }
 
-/* The memory that a layout of the space may take: what is asked for, or what its device has. */
+/* The memory that the candidate may take: what is asked for, and what its device has. */
 static double
-most_bytes (const Search *search)
+most_bytes (const Search *search, uint64_t candidate)
 {
-  return search->request->most_bytes > 0 ? search->request->most_bytes : INFINITY;
+  const bool is_book = g_strcmp0 (search->space->base->fidelity, "book") == 0;
+  const double capacity = pod_chip_hbm_capacity (machine_of (search, candidate)->chip, is_book);
+
+  return search->request->most_bytes > 0 ? MIN (search->request->most_bytes, capacity) : capacity;
 }
 
 static bool
@@ -183,8 +203,7 @@ screen (Search *search, GError **error)
 static double
 usd_per_s (const Search *search, uint64_t candidate)
 {
-  const PodSpaceLayout *entry = &g_array_index (search->space->layouts, PodSpaceLayout, candidate / search->space->n_combinations);
-  const PodTopology *topology = g_ptr_array_index (search->space->machines, entry->machine);
+  const PodTopology *topology = machine_of (search, candidate);
   const double price = search->space->base->price >= 0 ? search->space->base->price : topology->chip->price_usd_per_h;
 
   return MAX (price, 0) * topology->n_chips / 3600;
@@ -217,10 +236,9 @@ limit_of (const Search *search)
 static uint32_t
 chips_of (const Search *search, uint64_t candidate)
 {
-  const PodSpaceLayout *entry = &g_array_index (search->space->layouts, PodSpaceLayout, candidate / search->space->n_combinations);
-  const PodTopology *topology = g_ptr_array_index (search->space->machines, entry->machine);
+  const PodTopology *topology = machine_of (search, candidate);
 
-  return (uint32_t) ((uint64_t) pod_layout_n_ranks (&entry->layout) * topology->n_chips / topology->n_devices);
+  return (uint32_t) ((uint64_t) pod_layout_n_ranks (&layout_of (search, candidate)->layout) * topology->n_chips / topology->n_devices);
 }
 
 /* Whether a row that was run beats the candidate's bounds in all that the fronts ask: then it is on none of them. */
@@ -244,7 +262,7 @@ is_ruled_out (const Search *search, const Screened *entry)
 {
   if (search->request->is_exhaustive)
     return false;
-  if (entry->bytes > most_bytes (search))
+  if (entry->bytes > most_bytes (search, entry->candidate))
     return true;
   return bound_of (search, entry) > limit_of (search) && (!search->request->has_fronts || is_dominated (search, entry));
 }
@@ -260,7 +278,7 @@ take_row (Search *search, const PodRow *row)
       pod_families_add (search->families, row->candidate, row->refusal);
       return;
     }
-  if (row->status == POD_ROW_TOO_LARGE || pod_row_bytes (row) > most_bytes (search))
+  if (row->status == POD_ROW_TOO_LARGE || pod_row_bytes (row) > most_bytes (search, row->candidate))
     return;
   pod_rank_insert (search->request->objective, search->best, search->request->n_top, row);
   g_array_append_vals (search->fitting, row, 1);
@@ -422,7 +440,7 @@ count (Search *search, PodSearchResult *result)
     {
       const Screened *entry = &g_array_index (search->screened, Screened, i);
 
-      if (entry->bytes > most_bytes (search))
+      if (entry->bytes > most_bytes (search, entry->candidate))
         result->n_too_large++;
       else if (is_ruled_out (search, entry))
         result->n_beyond++;
