@@ -151,7 +151,7 @@ typedef struct
   PodStepSoftware software;
   GPtrArray *assumptions; /* (element-type utf8) */
   GPtrArray *warnings;
-  GPtrArray *extrapolated; /* (element-type utf8) what lies outside all that was measured */
+  GPtrArray *extrapolated; /* (nullable) (element-type utf8) what lies outside all that was measured */
   PodMeshShardings *shardings; /* (nullable) where the layout was said by them */
   JsonObject *result;     /* CLI.md's keys */
   PodMemoryOverhead overhead;
