@@ -61,14 +61,16 @@ count_waves (double blocks, double n_cores)
   return waves <= 1.0 ? 1.0 : quantised * ceil (waves) + (1.0 - quantised) * waves;
 }
 
-/* Tensor cores are fed 16 bytes at a time: rows that do not begin on a multiple take kernels that load them in pieces. */
+/* Tensor cores are fed 16 bytes at a time: rows that do not begin on a multiple take kernels that load them in pieces. What that
+ * costs is known of batched matmuls (attention op by op in BLOOM's sweep); single ones are taken as aligned. */
 static bool
 is_aligned (const PodKernel *kernel)
 {
   const double unit = 16.0, bytes = pod_dtype_bytes (kernel->dtype);
 
-  return fmod ((double) kernel->n * bytes, unit) == 0.0
-         && fmod ((double) (kernel->is_transposed ? kernel->m : kernel->k) * bytes, unit) == 0.0;
+  return kernel->batch <= 1
+         || (fmod ((double) kernel->n * bytes, unit) == 0.0
+             && fmod ((double) (kernel->is_transposed ? kernel->m : kernel->k) * bytes, unit) == 0.0);
 }
 
 /* Of the peak, in the steady state. */

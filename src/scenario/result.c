@@ -566,7 +566,6 @@ pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
   JsonObject *r = json_object_new ();
 
   run->result = r;
-  run->extrapolated = g_ptr_array_new_with_free_func (g_free);
   if (!parse_convention (scenario, &convention, error))
     return false;
   pod_model_token_flops (run->model, run->job.batch.seq_len, &flops);
