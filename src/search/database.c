@@ -109,7 +109,7 @@ type_of (ColumnKind kind)
 static bool
 fail (PodDatabase *database, PodErrorCode code, const char *doing, GError **error)
 {
-  g_set_error (error, POD_ERROR, code, "%s: %s: %s", database->file, doing, sqlite3_errmsg (database->handle));
+  g_set_error (error, POD_ERROR, (int) code, "%s: %s: %s", database->file, doing, sqlite3_errmsg (database->handle));
   return false;
 }
 
