@@ -249,7 +249,7 @@ check-browser-now:
 	$(Q)$(TEST_ENV) tests/run.sh --browser
 
 # ---- measurements: cost tables from workloads/measured, and how far off they are ----
-.PHONY: calibrate calibrate-training validate
+.PHONY: calibrate calibrate-training validate published-layouts
 calibrate: all
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/calibrate.sh
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/calibrate-kernels.sh
@@ -261,6 +261,9 @@ validate: all
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/validate.sh
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/validate-kernels.sh
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/validate-training.sh
+
+published-layouts: all
+	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/published-layouts.sh
 
 .PHONY: bench
 bench: all $(BENCH_PROGRAMS)
@@ -353,6 +356,7 @@ help:
 	@echo 'make check-browser, bench, fuzz    tests in a browser, speed, libFuzzer (clang)'
 	@echo 'make calibrate-training           what steps lose, fitted to half of the published ones (docs/model/validation.md)'
 	@echo 'make calibrate, validate           cost tables from the measured ones, and their errors (docs/model/libraries.md, kernels.md)'
+	@echo 'make published-layouts            published layouts beside the best that a search finds (docs/guide/search.md)'
 	@echo 'make install      PREFIX=/usr/local DESTDIR=; also uninstall, dist'
 	@echo 'make format       clang-format; also check-format, lint, docs, clean, deps SECTIONS="build run test browser lint"'
 	@echo 'variables         CC CFLAGS CPPFLAGS LDFLAGS SANITIZE=address,undefined|thread COVERAGE=1 WERROR=1 DEPS=no V=1'
