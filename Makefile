@@ -73,7 +73,7 @@ INSTRUMENT = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -
 
 # GLib's locks are invisible to ThreadSanitizer unless tests/tools/tsan-glib.c stands in between
 GLIB_SYNC = mutex_lock mutex_unlock mutex_trylock cond_wait cond_wait_until once_init_enter once_init_leave \
-  async_queue_push async_queue_pop async_queue_try_pop thread_pool_new thread_pool_push thread_pool_free
+  async_queue_push async_queue_pop async_queue_try_pop async_queue_push_front async_queue_timeout_pop thread_pool_new thread_pool_push thread_pool_free
 ifneq ($(filter thread,$(subst $(comma), ,$(SANITIZE))),)
 TSAN_OBJECT = $(BUILD)/obj/tests/tools/tsan-glib.o
 TSAN_LINK = $(TSAN_OBJECT) $(GLIB_SYNC:%=-Wl,--wrap=g_%)

@@ -27,6 +27,10 @@ gpointer __real_g_async_queue_pop (GAsyncQueue *queue);
 gpointer __wrap_g_async_queue_pop (GAsyncQueue *queue);
 gpointer __real_g_async_queue_try_pop (GAsyncQueue *queue);
 gpointer __wrap_g_async_queue_try_pop (GAsyncQueue *queue);
+void __real_g_async_queue_push_front (GAsyncQueue *queue, gpointer data);
+void __wrap_g_async_queue_push_front (GAsyncQueue *queue, gpointer data);
+gpointer __real_g_async_queue_timeout_pop (GAsyncQueue *queue, guint64 timeout);
+gpointer __wrap_g_async_queue_timeout_pop (GAsyncQueue *queue, guint64 timeout);
 GThreadPool *__real_g_thread_pool_new (GFunc func, gpointer user_data, gint max_threads,
                                        gboolean exclusive, GError **error);
 GThreadPool *__wrap_g_thread_pool_new (GFunc func, gpointer user_data, gint max_threads,
@@ -120,6 +124,23 @@ __wrap_g_async_queue_try_pop (GAsyncQueue *queue)
   return data;
 }
 
+void
+__wrap_g_async_queue_push_front (GAsyncQueue *queue, gpointer data)
+{
+  __tsan_release (queue);
+  __real_g_async_queue_push_front (queue, data);
+}
+
+gpointer
+__wrap_g_async_queue_timeout_pop (GAsyncQueue *queue, guint64 timeout)
+{
+  gpointer data = __real_g_async_queue_timeout_pop (queue, timeout);
+
+  if (data != NULL)
+    __tsan_acquire (queue);
+  return data;
+}
+
 /* A pool's function and argument, kept by the pool in place of the argument */
 typedef struct
 {
@@ -138,7 +159,7 @@ run_task (gpointer data, gpointer user_data)
 }
 
 /* Not checked: the last worker frees the pool inside GLib, ordered by a lock that is not seen. */
-__attribute__ ((no_sanitize ("thread"))) static PoolTask *
+__attribute__ ((no_sanitize ("thread"), noinline)) static PoolTask *
 task_of (const GThreadPool *pool)
 {
   return pool->user_data;
