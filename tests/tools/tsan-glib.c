@@ -162,7 +162,7 @@ run_task (gpointer data, gpointer user_data)
 __attribute__ ((no_sanitize ("thread"), noinline)) static PoolTask *
 task_of (const GThreadPool *pool)
 {
-  return pool->user_data;
+  return *(gpointer volatile const *) &pool->user_data; /* so that the read stays in this function */
 }
 
 GThreadPool *
