@@ -1,4 +1,3 @@
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +6,7 @@
 #include "base/output.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/interrupt.h"
 #include "report/plot.h"
 #include "report/report.h"
 #include "search/auto-layout.h"
@@ -94,27 +94,7 @@ write_trace (const PodRun *run, const char *file, GError **error)
   return is_written;
 }
 
-/* SIGINT stops the simulation; what was done until then is written under a name that says so. */
-static volatile sig_atomic_t is_interrupted;
-
-static void
-on_interrupt (int signal_number)
-{
-  (void) signal_number;
-  is_interrupted = 1;
-}
-
-/* The second one ends the program. Who started it may have it ignore the signal, as shells do with jobs in the background. */
-static void
-handle_interrupt (void (*handler) (int))
-{
-  struct sigaction action = { .sa_handler = handler, .sa_flags = (int) SA_RESETHAND };
-  struct sigaction before;
-
-  if (sigaction (SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-    sigaction (SIGINT, &action, NULL);
-}
-
+/* What was done until SIGINT is written under a name that says so. */
 static int
 keep_partial (const PodRun *run, const Outputs *outputs)
 {
@@ -173,9 +153,9 @@ add_timings (const PodRun *run, double wall_s)
 
 /* --layout auto: the scenario becomes that of its best layout. */
 static bool
-choose_layout (PodScenario **scenario, GError **error)
+choose_layout (PodScenario **scenario, const volatile sig_atomic_t *is_interrupted, GError **error)
 {
-  const PodSearchRequest search = { .n_jobs = g_get_num_processors (), .is_interrupted = &is_interrupted };
+  const PodSearchRequest search = { .n_jobs = g_get_num_processors (), .is_interrupted = is_interrupted };
   PodScenario *chosen = pod_layout_choose (*scenario, &search, error);
 
   if (chosen == NULL)
@@ -224,15 +204,14 @@ pod_cmd_run (int argc, char **argv)
     }
   if (!pod_scenario_load_workload (scenario, &error) || !pod_scenario_apply_framework (scenario, &error) || !parse_trace_ranks (outputs.trace_ranks, &request, ranks, &error))
     return pod_cli_fail (error);
-  handle_interrupt (on_interrupt);
-  request.is_interrupted = &is_interrupted;
+  request.is_interrupted = pod_cli_catch_interrupt ();
   request.is_recording_none = outputs.trace == NULL && outputs.plot == NULL && outputs.report == NULL && g_getenv ("POD_CHECK") == NULL;
-  if (pod_layout_is_auto (scenario) && !choose_layout (&scenario, &error))
+  if (pod_layout_is_auto (scenario) && !choose_layout (&scenario, request.is_interrupted, &error))
     return pod_cli_fail (error);
   run = pod_scenario_run (scenario, &request, &error);
   if (run != NULL && !run->exec->is_partial && (outputs.what_if || outputs.report != NULL))
     pod_run_what_if (scenario, &request, run, outputs.what_if);
-  handle_interrupt (SIG_DFL);
+  pod_cli_release_interrupt ();
   if (run == NULL)
     return pod_cli_fail (error);
   if (run->exec->is_partial)

@@ -232,6 +232,8 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
   exec.network = (PodNetworkMode) network; /* in the order of their names */
   if (!choose_packets (scenario, exec.network, dead_links, &exec.packet, error))
     return false;
+  if (exec.network == POD_NETWORK_PACKET && run->software.fsdp_rate_ratio < 1)
+    pod_run_assume (run->assumptions, "fsdp_rate %.3g of the framework slows no packets: fsdp's collectives have their full rate", run->software.fsdp_rate_ratio);
   exec.is_folded = fold == 0;
   run->program = pod_job_program (&run->job, run->mesh, error);
   if (run->program == NULL)
