@@ -165,13 +165,14 @@ has_tables (PodDatabase *database)
 static bool
 check_version (PodDatabase *database, GError **error)
 {
+  const bool has_any = has_tables (database); /* read before the version: another search may be making both, at once, now */
   const int version = read_version (database);
 
   if (version < 0)
     return fail (database, POD_ERROR_PARSE, "is no database of results", error);
   if (version == SCHEMA_VERSION)
     return true;
-  if (version == 0 && !has_tables (database))
+  if (version == 0 && !has_any)
     return make_schema (database, error);
   g_set_error (error, POD_ERROR, POD_ERROR_PARSE, "%s: is no database of results of this version of podsim (version %d, not %d): take another file", database->file, version, SCHEMA_VERSION);
   return false;
