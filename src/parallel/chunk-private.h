@@ -7,16 +7,13 @@
 
 #define POD_NO_BLOCK UINT32_MAX
 
-typedef enum
+/* Where a slot stands among those of its chunk that are of its kind, forward or weight gradients: bits. */
+enum
 {
-  POD_BLOCK_FORWARD,
-  POD_BLOCK_BACKWARD,
-  POD_BLOCK_LAST_BACKWARD, /* the last of a step: gradients are reduced behind it */
-  POD_BLOCK_INPUT,
-  POD_BLOCK_WEIGHT,
-  POD_BLOCK_LAST_WEIGHT,
-  POD_N_BLOCK_KINDS
-} PodBlockKind;
+  POD_EDGE_FIRST = 1, /* weights are gathered ahead of the first forward where FSDP does that once a step */
+  POD_EDGE_LAST = 2,  /* no gradient of this chunk comes after it: they are reduced behind it */
+  POD_N_EDGES = 4
+};
 
 /* Gradients that wait until there are enough of them to reduce. */
 typedef struct
@@ -37,12 +34,12 @@ typedef struct
   bool has_near_input;     /* the part before is on this rank */
   int32_t n_tail_ops;      /* compute ops of the unit that ends a forward block */
   PodBucket buckets[2]; /* while a block is made: of dense weights, of experts */
-  uint32_t blocks[POD_N_BLOCK_KINDS]; /* made when first asked for */
+  uint32_t blocks[POD_N_SLOTS][POD_N_EDGES]; /* made when first asked for */
 } PodChunk;
 
-/* The block of a slot; @is_last: no gradient of this chunk comes after it. */
-uint32_t pod_chunk_block (PodChunk *chunk, PodSlotKind kind, bool is_last);
+/* The block of a slot at @edge. */
+uint32_t pod_chunk_block (PodChunk *chunk, PodSlotKind kind, unsigned edge);
 /* A forward of @forward and a backward of @backward in one block, in turns, so that each computes while the other communicates. */
-uint32_t pod_chunk_pair (PodChunk *forward, PodChunk *backward, bool is_last);
+uint32_t pod_chunk_pair (PodChunk *forward, unsigned forward_edge, PodChunk *backward, unsigned backward_edge);
 /* Sets n_tail_ops, once units and communicators are there. */
 void pod_chunk_init (PodChunk *chunk);

@@ -2,13 +2,18 @@
 
 /* Blocks: one forward or backward of one chunk for one microbatch. */
 
-static const char *const block_names[POD_N_BLOCK_KINDS] = {
-  [POD_BLOCK_FORWARD] = "forward",
-  [POD_BLOCK_BACKWARD] = "backward",
-  [POD_BLOCK_LAST_BACKWARD] = "last backward",
-  [POD_BLOCK_INPUT] = "input gradients",
-  [POD_BLOCK_WEIGHT] = "weight gradients",
-  [POD_BLOCK_LAST_WEIGHT] = "last weight gradients",
+static const char *const slot_names[POD_N_SLOTS] = {
+  [POD_SLOT_FORWARD] = "forward",
+  [POD_SLOT_BACKWARD] = "backward",
+  [POD_SLOT_INPUT] = "input gradients",
+  [POD_SLOT_WEIGHT] = "weight gradients",
+};
+
+static const char *const edge_names[POD_N_EDGES] = {
+  [0] = "",
+  [POD_EDGE_FIRST] = "first ",
+  [POD_EDGE_LAST] = "last ",
+  [POD_EDGE_FIRST | POD_EDGE_LAST] = "only ",
 };
 
 static const PodUnitPlan *
@@ -66,9 +71,9 @@ gathered_bytes (const PodEmitter *emitter, double params)
   return params * pod_dtype_bytes (emitter->job->gather_dtype);
 }
 
-/* The weights of a unit: those of its experts over the copies that share them. */
+/* The weights of a unit, those of its experts over the copies that share them, unless they stand there. */
 static Weights
-gather_weights (PodChunk *chunk, const PodUnitPlan *unit, PodPhase phase, const GArray *last_of, guint position)
+gather_weights (PodChunk *chunk, const PodUnitPlan *unit, PodPhase phase, unsigned edge, const GArray *last_of, guint position)
 {
   PodEmitter *emitter = chunk->emitter;
   const PodPass pass = { .unit = unit, .phase = phase };
@@ -77,6 +82,8 @@ gather_weights (PodChunk *chunk, const PodUnitPlan *unit, PodPhase phase, const 
   g_autofree char *expert_name = g_strdup_printf ("L%d expert weights all-gather", unit->layer);
   Weights weights;
 
+  if (emitter->is_synced_once && (phase != POD_PHASE_FORWARD || !(edge & POD_EDGE_FIRST)))
+    return no_weights;
   weights.dense = gather_over (chunk, name, emitter->fsdp_comm, gathered_bytes (emitter, unit->gathered_params), &pass, last_of, position);
   weights.experts = gather_over (chunk, expert_name, emitter->experts.fsdp_comm, gathered_bytes (emitter, unit->expert_params), &pass, last_of, position);
   return weights;
@@ -87,10 +94,29 @@ free_gathered (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass)
 {
   PodEmitter *emitter = chunk->emitter;
 
+  if (emitter->is_synced_once)
+    return;
   if (pass->weights != POD_NO_OP)
     pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_gathered, gathered_bytes (emitter, unit->gathered_params));
   if (pass->expert_weights != POD_NO_OP)
     pod_builder_free_buffer (&emitter->builder, pass->last_compute, emitter->label_gathered, gathered_bytes (emitter, unit->expert_params));
+}
+
+/* What the first forward gathered, once the op that comes last has ended. */
+static void
+free_all_gathered (PodChunk *chunk, uint32_t last)
+{
+  PodEmitter *emitter = chunk->emitter;
+
+  for (guint i = 0; emitter->is_synced_once && i < chunk->units->len; i++)
+    {
+      const PodUnitPlan *unit = unit_at (chunk, i);
+
+      if (emitter->fsdp_comm != POD_NO_COMM)
+        pod_builder_free_buffer (&emitter->builder, last, emitter->label_gathered, gathered_bytes (emitter, unit->gathered_params));
+      if (emitter->experts.fsdp_comm != POD_NO_COMM)
+        pod_builder_free_buffer (&emitter->builder, last, emitter->label_gathered, gathered_bytes (emitter, unit->expert_params));
+    }
 }
 
 /* What flows between layers. */
@@ -184,7 +210,7 @@ fetch_from_host (PodChunk *chunk, const PodUnitPlan *unit, const GArray *last_of
 }
 
 static void
-forward_ops (PodChunk *chunk)
+forward_ops (PodChunk *chunk, unsigned edge)
 {
   PodEmitter *emitter = chunk->emitter;
   PodBuilder *builder = &emitter->builder;
@@ -194,7 +220,7 @@ forward_ops (PodChunk *chunk)
   for (guint i = 0; i < chunk->units->len; i++)
     {
       const PodUnitPlan *unit = unit_at (chunk, i);
-      Weights weights = gather_weights (chunk, unit, POD_PHASE_FORWARD, last_of, i);
+      Weights weights = gather_weights (chunk, unit, POD_PHASE_FORWARD, edge, last_of, i);
       PodPass pass = pass_new (chunk, i, POD_PHASE_FORWARD, value, weights);
 
       pod_pass_forward (&pass);
@@ -253,23 +279,30 @@ reduce_over_dp (PodChunk *chunk, const Gradients *gradients, const PodPass *pass
 
 /* Their reduction over the data axes, as the shardings of the matmuls ask. */
 static void
-reduce_over (PodChunk *chunk, const Gradients *gradients, const PodPass *pass, bool is_last, bool is_end)
+reduce_over (PodChunk *chunk, const Gradients *gradients, const PodPass *pass, unsigned edge, bool is_end)
 {
   PodEmitter *emitter = chunk->emitter;
   PodBuilder *builder = &emitter->builder;
   const PodJob *job = emitter->job;
   const bool every_microbatch = job->layout.zero_stage >= 2; /* gradients are kept sharded over dp */
+  const bool is_last = (edge & POD_EDGE_LAST) != 0;
   uint32_t after = pass->last_compute;
   const double bytes = after != POD_NO_OP ? gradients->params * pod_dtype_bytes (job->reduce_dtype) : 0;
 
   if (bytes > 0 && gradients->fsdp_comm != POD_NO_COMM)
     {
-      g_autofree char *name = g_strdup_printf ("%s gradients reduce-scatter", gradients->name);
-      uint32_t op = pod_builder_collective (builder, POD_PHASE_BACKWARD, pass->unit->layer, name, POD_STREAM_REDUCE, gradients->fsdp_comm, POD_REDUCE_SCATTER, (uint64_t) bytes);
+      const double whole = emitter->is_synced_once ? gradients->params * pod_dtype_bytes (job->grad_dtype) : bytes;
+      g_autofree char *name = NULL;
+      uint32_t op;
 
+      if (!emitter->is_synced_once || edge & POD_EDGE_FIRST)
+        pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, whole);
+      if (emitter->is_synced_once && !is_last)
+        return;
+      name = g_strdup_printf ("%s gradients reduce-scatter", gradients->name);
+      op = pod_builder_collective (builder, POD_PHASE_BACKWARD, pass->unit->layer, name, POD_STREAM_REDUCE, gradients->fsdp_comm, POD_REDUCE_SCATTER, (uint64_t) bytes);
       pod_builder_depend (builder, op, after);
-      pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, bytes);
-      pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, bytes);
+      pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, whole);
       after = op;
     }
   if (gradients->dp_comm != POD_NO_COMM && (is_last || every_microbatch))
@@ -277,7 +310,7 @@ reduce_over (PodChunk *chunk, const Gradients *gradients, const PodPass *pass, b
 }
 
 static void
-reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass, bool is_last, bool is_end)
+reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass, unsigned edge, bool is_end)
 {
   const PodEmitter *emitter = chunk->emitter;
   g_autofree char *name = unit->layer >= 0 ? g_strdup_printf ("L%d", unit->layer) : g_strdup (unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
@@ -298,8 +331,8 @@ reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass,
                               .is_scattered = emitter->job->layout.zero_stage >= 1,
                               .fsdp = emitter->experts.fsdp };
 
-  reduce_over (chunk, &dense, pass, is_last, is_end);
-  reduce_over (chunk, &experts, pass, is_last, is_end);
+  reduce_over (chunk, &dense, pass, edge, is_end);
+  reduce_over (chunk, &experts, pass, edge, is_end);
 }
 
 /* Two-way schedules hold each part twice: the copies add up their gradients, after those of their own data ranks. */
@@ -324,6 +357,14 @@ reduce_copies (PodChunk *chunk, const GArray *passes)
                                    POD_ALL_REDUCE, (uint64_t) bytes);
       pod_builder_depend (&emitter->builder, op, pass->last_compute);
     }
+}
+
+/* No gradient of this chunk comes after @last. */
+static void
+end_gradients (PodChunk *chunk, const GArray *passes, uint32_t last)
+{
+  reduce_copies (chunk, passes);
+  free_all_gathered (chunk, last);
 }
 
 /* Of what is kept on the device, bytes that gradients of weights need later (@pass: part INPUT or WEIGHT). */
@@ -364,7 +405,7 @@ run_again (PodChunk *chunk, guint index, uint32_t value, Weights weights, uint32
   for (guint i = unit_at (chunk, index)->group_first; i <= index; i++)
     {
       const PodUnitPlan *unit = unit_at (chunk, i);
-      Weights own = i == index ? weights : gather_weights (chunk, unit, POD_PHASE_RECOMPUTE, last_of, position);
+      Weights own = i == index ? weights : gather_weights (chunk, unit, POD_PHASE_RECOMPUTE, 0, last_of, position);
       PodPass again = pass_new (chunk, i, POD_PHASE_RECOMPUTE, value, own);
 
       pod_pass_forward (&again);
@@ -389,14 +430,14 @@ is_run_again (const PodChunk *chunk, guint index)
 }
 
 static void
-reduce_all (PodChunk *chunk, const GArray *passes, uint32_t after, bool is_last)
+reduce_all (PodChunk *chunk, const GArray *passes, uint32_t after, unsigned edge)
 {
   for (guint i = 0; i < passes->len; i++)
     {
       PodPass pass = g_array_index (passes, PodPass, i);
 
       pass.last_compute = after;
-      reduce_gradients (chunk, pass.unit, &pass, is_last, i + 1 == passes->len);
+      reduce_gradients (chunk, pass.unit, &pass, edge, i + 1 == passes->len);
     }
 }
 
@@ -440,7 +481,7 @@ accumulate_apart (PodChunk *chunk, const GArray *passes, uint32_t after)
 }
 
 static void
-backward_ops (PodChunk *chunk, PodPart part, bool is_last)
+backward_ops (PodChunk *chunk, PodPart part, unsigned edge)
 {
   PodEmitter *emitter = chunk->emitter;
   g_autoptr (GArray) last_of = g_array_new (FALSE, FALSE, sizeof (uint32_t));
@@ -453,7 +494,7 @@ backward_ops (PodChunk *chunk, PodPart part, bool is_last)
     {
       guint index = chunk->units->len - 1 - position;
       const PodUnitPlan *unit = unit_at (chunk, index);
-      Weights weights = unit->kind == POD_UNIT_EMBEDDING ? no_weights : gather_weights (chunk, unit, POD_PHASE_BACKWARD, last_of, position);
+      Weights weights = unit->kind == POD_UNIT_EMBEDDING ? no_weights : gather_weights (chunk, unit, POD_PHASE_BACKWARD, edge, last_of, position);
       const uint32_t fetched = fetch_from_host (chunk, unit, last_of, position);
       PodPass pass;
 
@@ -469,7 +510,7 @@ backward_ops (PodChunk *chunk, PodPart part, bool is_last)
       if (part == POD_PART_INPUT && unit->kind == POD_UNIT_EMBEDDING && position > 0) /* what the table's gradient is made of */
         pod_builder_alloc (&emitter->builder, last_of_all (last_of), emitter->label_kept_grads, residual_bytes (emitter));
       if (is_reducing && emitter->job->is_dp_overlapped)
-        reduce_gradients (chunk, unit, &pass, is_last, index == 0);
+        reduce_gradients (chunk, unit, &pass, edge, index == 0);
       value = pass.value;
       g_array_append_val (passes, pass);
       g_array_append_val (last_of, pass.last_compute);
@@ -478,14 +519,14 @@ backward_ops (PodChunk *chunk, PodPart part, bool is_last)
   if (is_reducing)
     after = accumulate_apart (chunk, passes, last_of_all (last_of));
   if (is_reducing && !emitter->job->is_dp_overlapped)
-    reduce_all (chunk, passes, after, is_last);
-  if (is_reducing && is_last)
-    reduce_copies (chunk, passes);
+    reduce_all (chunk, passes, after, edge);
+  if (is_reducing && edge & POD_EDGE_LAST)
+    end_gradients (chunk, passes, last_of_all (last_of));
 }
 
 /* The weight gradients that an earlier block left: what they need was kept. */
 static void
-weight_ops (PodChunk *chunk, bool is_last)
+weight_ops (PodChunk *chunk, unsigned edge)
 {
   PodEmitter *emitter = chunk->emitter;
   g_autoptr (GArray) passes = g_array_new (FALSE, FALSE, sizeof (PodPass));
@@ -502,15 +543,15 @@ weight_ops (PodChunk *chunk, bool is_last)
       if (unit->kind == POD_UNIT_EMBEDDING && chunk->units->len > 1)
         pod_builder_free_buffer (&emitter->builder, pass.last_compute, emitter->label_kept_grads, residual_bytes (emitter));
       if (emitter->job->is_dp_overlapped)
-        reduce_gradients (chunk, unit, &pass, is_last, index == 0);
+        reduce_gradients (chunk, unit, &pass, edge, index == 0);
       last = pass.last_compute != POD_NO_OP ? pass.last_compute : last;
       g_array_append_val (passes, pass);
     }
   last = accumulate_apart (chunk, passes, last);
   if (!emitter->job->is_dp_overlapped)
-    reduce_all (chunk, passes, last, is_last);
-  if (is_last)
-    reduce_copies (chunk, passes);
+    reduce_all (chunk, passes, last, edge);
+  if (edge & POD_EDGE_LAST)
+    end_gradients (chunk, passes, last);
 }
 
 /* Compute ops of the unit that ends a forward block: a gather that prefetches into the next block may start when that unit
@@ -532,71 +573,56 @@ count_tail_ops (PodChunk *chunk)
 void
 pod_chunk_init (PodChunk *chunk)
 {
-  for (unsigned k = 0; k < POD_N_BLOCK_KINDS; k++)
-    chunk->blocks[k] = POD_NO_BLOCK;
+  for (unsigned k = 0; k < POD_N_SLOTS; k++)
+    for (unsigned edge = 0; edge < POD_N_EDGES; edge++)
+      chunk->blocks[k][edge] = POD_NO_BLOCK;
   if (chunk->units->len > 0)
     chunk->n_tail_ops = count_tail_ops (chunk);
 }
 
-static PodBlockKind
-kind_of_slot (PodSlotKind slot, bool is_last)
-{
-  switch (slot)
-    {
-    case POD_SLOT_FORWARD:
-      return POD_BLOCK_FORWARD;
-    case POD_SLOT_BACKWARD:
-      return is_last ? POD_BLOCK_LAST_BACKWARD : POD_BLOCK_BACKWARD;
-    case POD_SLOT_INPUT:
-      return POD_BLOCK_INPUT;
-    default:
-      return is_last ? POD_BLOCK_LAST_WEIGHT : POD_BLOCK_WEIGHT;
-    }
-}
-
 uint32_t
-pod_chunk_block (PodChunk *chunk, PodSlotKind slot, bool is_last)
+pod_chunk_block (PodChunk *chunk, PodSlotKind slot, unsigned edge)
 {
-  const PodBlockKind kind = kind_of_slot (slot, is_last);
+  uint32_t *block = &chunk->blocks[slot][edge];
   PodBuilder *builder = &chunk->emitter->builder;
   g_autofree char *name = NULL;
 
-  if (chunk->blocks[kind] != POD_NO_BLOCK)
-    return chunk->blocks[kind];
-  name = g_strdup_printf ("%s %s", chunk->name, block_names[kind]);
+  if (*block != POD_NO_BLOCK)
+    return *block;
+  name = g_strdup_printf ("%s %s%s", chunk->name, edge_names[edge], slot_names[slot]);
   pod_builder_open (builder, name);
   pod_builder_part (builder, chunk->index, (uint8_t) slot);
   switch (slot)
     {
     case POD_SLOT_FORWARD:
-      forward_ops (chunk);
+      forward_ops (chunk, edge);
       break;
     case POD_SLOT_BACKWARD:
-      backward_ops (chunk, POD_PART_BOTH, is_last);
+      backward_ops (chunk, POD_PART_BOTH, edge);
       break;
     case POD_SLOT_INPUT:
-      backward_ops (chunk, POD_PART_INPUT, is_last);
+      backward_ops (chunk, POD_PART_INPUT, edge);
       break;
     default:
-      weight_ops (chunk, is_last);
+      weight_ops (chunk, edge);
     }
-  chunk->blocks[kind] = pod_builder_close (builder);
-  return chunk->blocks[kind];
+  *block = pod_builder_close (builder);
+  return *block;
 }
 
 uint32_t
-pod_chunk_pair (PodChunk *forward, PodChunk *backward, bool is_last)
+pod_chunk_pair (PodChunk *forward, unsigned forward_edge, PodChunk *backward, unsigned backward_edge)
 {
   PodBuilder *builder = &forward->emitter->builder;
-  g_autofree char *name = g_strdup_printf ("%s forward, %s %sbackward", forward->name, backward->name, is_last ? "last " : "");
+  g_autofree char *name = g_strdup_printf ("%s %sforward, %s %sbackward", forward->name, edge_names[forward_edge], backward->name, edge_names[backward_edge]);
   uint32_t second;
 
   pod_builder_open (builder, name);
   pod_builder_part (builder, forward->index, POD_SLOT_FORWARD);
-  forward_ops (forward);
+  forward_ops (forward, forward_edge);
   second = builder->ops->len;
   pod_builder_part (builder, backward->index, POD_SLOT_BACKWARD);
-  backward_ops (backward, POD_PART_BOTH, is_last);
+  backward_ops (backward, POD_PART_BOTH, backward_edge);
   pod_builder_weave (builder, second);
   return pod_builder_close (builder);
 }

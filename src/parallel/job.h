@@ -47,6 +47,7 @@ typedef struct
   PodCoreAttention core;
   bool has_dropout;             /* after attention and FFN, a mask byte each; unfused cores drop scores too */
   unsigned prefetch;            /* FSDP gathers this many units ahead; 0 = not overlapped */
+  bool is_synced_once;          /* FSDP gathers weights and scatters gradients once a step: both stand whole between its microbatches */
   bool is_tp_overlapped;        /* collective matmul: tp's gathers and reductions in pieces behind their matmuls */
   bool is_p2p_overlapped;       /* a stage computes on while it sends */
   bool is_dp_overlapped;        /* gradient reductions behind backward compute */

@@ -146,7 +146,8 @@ emitter_init (PodEmitter *emitter, const PodJob *job, const PodMesh *mesh, PodPr
   emitter->grad_axes = layout->zero_stage >= 1 ? pod_layout_replica_axes (layout) : 0;
   emitter->tokens = (double) job->batch.micro_batch * (double) job->batch.seq_len / layout->degree[POD_AXIS_CP];
   emitter->residual_tokens = emitter->tokens / (layout->is_sequence_parallel ? layout->degree[POD_AXIS_TP] : 1);
-  emitter->keeps_grads_whole = !pod_layout_is_sharded (layout) && layout->zero_stage < 2;
+  emitter->is_synced_once = job->is_synced_once && pod_layout_is_sharded (layout);
+  emitter->keeps_grads_whole = emitter->is_synced_once || (!pod_layout_is_sharded (layout) && layout->zero_stage < 2);
   emitter->accumulates = emitter->keeps_grads_whole && !job->accumulates_apart && pod_job_n_microbatches (job) > 1;
   emitter->shards_outputs = mesh->topology->chip->family != POD_FAMILY_TPU;
   emitter->element_bytes = pod_dtype_bytes (pod_job_activation_dtype (job));
@@ -283,28 +284,43 @@ optimizer_block (Stage *stage)
   return pod_builder_close (builder);
 }
 
-/* The last slot of each chunk that makes weight gradients. */
-static void
-find_last (const GArray *slots, uint32_t *last_of_chunk)
+/* Where each slot stands among those of its chunk, bits of POD_EDGE. The first is nothing of its own unless weights are gathered once. */
+static uint8_t *
+find_edges (const GArray *slots, uint32_t n_chunks, bool is_synced_once)
 {
+  uint8_t *edges = g_new0 (uint8_t, slots->len);
+  g_autofree bool *has_gone = g_new0 (bool, 2 * n_chunks); /* a forward, gradients of weights */
+  g_autofree uint32_t *last = g_new (uint32_t, n_chunks);
+
+  memset (last, 0xff, n_chunks * sizeof *last);
   for (guint i = 0; i < slots->len; i++)
     {
       const PodSlot *slot = &g_array_index (slots, PodSlot, i);
+      const bool is_gradient = slot->kind != POD_SLOT_FORWARD;
+      bool *gone = &has_gone[2 * slot->chunk + is_gradient];
 
-      if (slot->kind == POD_SLOT_BACKWARD || slot->kind == POD_SLOT_WEIGHT)
-        last_of_chunk[slot->chunk] = i;
+      if (slot->kind == POD_SLOT_INPUT)
+        continue;
+      if (is_synced_once && !*gone)
+        edges[i] |= POD_EDGE_FIRST;
+      *gone = true;
+      if (is_gradient)
+        last[slot->chunk] = i;
     }
+  for (uint32_t c = 0; c < n_chunks; c++)
+    if (last[c] != UINT32_MAX)
+      edges[last[c]] |= POD_EDGE_LAST;
+  return edges;
 }
 
 static void
 add_steps (Stage *stage, const GArray *slots, GArray *steps)
 {
   const uint32_t n = stage->n_chunks;
-  g_autofree uint32_t *last = g_new0 (uint32_t, n);
-  g_autofree uint32_t *pairs = g_new (uint32_t, 2 * n * n); /* made when first needed */
+  g_autofree uint8_t *edges = find_edges (slots, n, stage->emitter->is_synced_once);
+  g_autofree uint32_t *pairs = g_new (uint32_t, n * n * POD_N_EDGES * POD_N_EDGES); /* made when first needed */
 
-  memset (pairs, 0xff, 2 * n * n * sizeof *pairs);
-  find_last (slots, last);
+  memset (pairs, 0xff, n * n * POD_N_EDGES * POD_N_EDGES * sizeof *pairs);
   for (guint i = 0; i < slots->len; i++)
     {
       const PodSlot *slot = &g_array_index (slots, PodSlot, i);
@@ -314,15 +330,15 @@ add_steps (Stage *stage, const GArray *slots, GArray *steps)
       if (slot->is_paired)
         {
           const PodSlot *partner = slot + 1;
-          const bool is_last = last[partner->chunk] == ++i;
-          uint32_t *pair = &pairs[((uint32_t) slot->chunk * n + partner->chunk) * 2 + is_last];
+          const unsigned edge = edges[i++];
+          uint32_t *pair = &pairs[((uint32_t) slot->chunk * n + partner->chunk) * POD_N_EDGES * POD_N_EDGES + edge * POD_N_EDGES + edges[i]];
 
           if (*pair == POD_NO_BLOCK)
-            *pair = pod_chunk_pair (chunk, &stage->chunks[partner->chunk], is_last);
+            *pair = pod_chunk_pair (chunk, edge, &stage->chunks[partner->chunk], edges[i]);
           step.block = *pair;
         }
       else
-        step.block = pod_chunk_block (chunk, slot->kind, last[slot->chunk] == i);
+        step.block = pod_chunk_block (chunk, slot->kind, edges[i]);
       g_array_append_val (steps, step);
     }
 }

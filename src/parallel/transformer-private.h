@@ -73,6 +73,7 @@ typedef struct
   double residual_tokens; /* after sequence parallelism */
   double element_bytes;   /* of activations */
   bool shards_outputs; /* fsdp shards a weight's output rows (FSDP2's dimension 0), else the residual dimension (XLA's rule) */
+  bool is_synced_once;    /* job's, where there is something to gather */
   bool keeps_grads_whole; /* a rank has the gradients of all its weights, in the dtype in which they are kept */
   bool accumulates;    /* and adds those of each microbatch to them */
   bool shares_table;   /* first and last part are on one rank: a tied table is there once */

@@ -291,7 +291,9 @@ choose_attention (const PodScenario *scenario, PodRun *run, GError **error)
 static bool
 choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
 {
+  static const char *const syncs[] = { "microbatch", "step", "pipeline", NULL };
   PodJob *job = &run->job;
+  int word;
 
   if (scenario->layout == NULL)
     pod_run_assume (run->assumptions, "layout fsdp=%u: all devices (--layout not given)", run->topology->n_devices);
@@ -324,6 +326,9 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
       return false;
     }
   job->prefetch = scenario->overlap_fsdp == 0 ? 0 : scenario->prefetch == UINT64_MAX ? 1 : (unsigned) MIN (scenario->prefetch, 1000);
+  if (!pod_run_choose ("fsdp-sync", scenario->fsdp_sync, syncs, 0, &word, error))
+    return false;
+  job->is_synced_once = word == 1 || (word == 2 && job->layout.degree[POD_AXIS_PP] > 1);
   job->is_fsdp_padded = run->fidelity != POD_FIDELITY_BOOK;
   job->is_tp_overlapped = scenario->overlap_tp == 1;
   if (job->layout.zero_stage > 0 && pod_layout_n_replicas (&job->layout) == 1 && run->model->n_experts == 0) /* copies of experts may be more */

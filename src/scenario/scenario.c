@@ -50,6 +50,7 @@ const PodOption pod_scenario_options[] = {
   { "overlap-tp", POD_OPTION_FLAG, AT (overlap_tp), NULL, "collective matmul: tp collectives in pieces behind their matmuls (off)" },
   { "overlap-p2p", POD_OPTION_FLAG, AT (overlap_p2p), NULL, "pipeline sends go on while the next microbatch computes (on)" },
   { "prefetch", POD_OPTION_WHOLE, AT (prefetch), "N", "layers that FSDP gathers ahead (1)" },
+  { "fsdp-sync", POD_OPTION_TEXT, AT (fsdp_sync), "WHEN", "FSDP gathers weights and reduces gradients every microbatch (default), once a step, or pipeline: once where pp > 1" },
   { "stage-layers", POD_OPTION_TEXT, AT (stage_layers), "LIST", "layers of each (virtual) stage in model order, 7,8,8,7, or balanced (by FLOPs)" },
   { "embed-head-as-layers", POD_OPTION_FLAG, AT (embed_head_as_layers), NULL, "embedding and head count as a layer each when layers are dealt to stages" },
   { "capacity-factor", POD_OPTION_TEXT, AT (capacity_factor), "X|dropless", "tokens that each expert computes over the mean, filled up or cut off there; dropless (default): what it gets" },

@@ -78,6 +78,7 @@ typedef struct
   uint64_t micro_batch;
   uint64_t zero;
   uint64_t prefetch;
+  char *fsdp_sync;
   uint64_t lora;
   uint64_t document_len;
   uint64_t route_nodes;
