@@ -332,6 +332,31 @@ pod_schedule_new (PodScheduleKind kind, uint32_t n_ranks, uint32_t n_chunks, uin
   return g_steal_pointer (&schedule);
 }
 
+uint32_t
+pod_schedule_pair (PodSchedule *schedule)
+{
+  uint32_t n = 0;
+
+  for (guint rank = 0; rank < schedule->slots->len; rank++)
+    {
+      GArray *slots = g_ptr_array_index (schedule->slots, rank);
+
+      for (guint i = 0; i + 1 < slots->len; i++)
+        {
+          const PodSlot backward = g_array_index (slots, PodSlot, i);
+          PodSlot forward = g_array_index (slots, PodSlot, i + 1);
+
+          if (backward.kind != POD_SLOT_BACKWARD || forward.kind != POD_SLOT_FORWARD || forward.is_paired)
+            continue;
+          forward.is_paired = true;
+          g_array_index (slots, PodSlot, i++) = forward;
+          g_array_index (slots, PodSlot, i) = backward;
+          n++;
+        }
+    }
+  return n;
+}
+
 void
 pod_schedule_free (PodSchedule *schedule)
 {

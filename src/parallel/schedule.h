@@ -81,6 +81,10 @@ PodSchedule *pod_schedule_new (PodScheduleKind kind, uint32_t n_ranks, uint32_t 
  * Returns: (transfer full) */
 PodSchedule *pod_schedule_load (const char *file, uint32_t n_ranks, uint32_t n_microbatches, GError **error);
 
+/* Each backward runs together with the forward that followed it, which may not be of its own microbatch and part: in 1F1B without stages and interleaved
+ * all but the first forwards and the last backwards. A rank holds the activations of one microbatch more. Returns: the number of pairs */
+uint32_t pod_schedule_pair (PodSchedule *schedule);
+
 void pod_schedule_free (PodSchedule *schedule);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodSchedule, pod_schedule_free)
 

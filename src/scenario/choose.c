@@ -350,6 +350,22 @@ name_batch (const PodRun *run, uint32_t m, GError *error)
                                     (m / pp + 1) * (uint64_t) pp * sequences);
 }
 
+/* A forward and a backward at once take as long as both: stages of plain 1F1B, which have no more forwards in hand than there are stages behind
+ * them, would wait for each other in turns. Megatron-Core refuses it likewise (transformer_config.py). */
+static bool
+pair_slots (PodRun *run, GError **error)
+{
+  if (run->job.layout.degree[POD_AXIS_PP] > 1 && run->schedule->kind == POD_SCHEDULE_1F1B)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--overlap-ep: with pp=%u it needs virtual stages (vpp=2 or more), or --schedule dualpipe, which has it",
+                   run->job.layout.degree[POD_AXIS_PP]);
+      return false;
+    }
+  if (pod_schedule_pair (run->schedule) == 0)
+    pod_run_assume (run->assumptions, "--overlap-ep has no effect: no stage has a backward with a forward of another microbatch behind it");
+  return true;
+}
+
 /* A schedule by name or from a file; without one, 1F1B, interleaved where the layout has virtual stages. */
 static bool
 choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
@@ -379,6 +395,8 @@ choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
   if (run->schedule == NULL)
     return false;
   run->job.schedule = run->schedule;
+  if (scenario->overlap_ep == 1 && !pair_slots (run, error))
+    return false;
   if (run->job.lora_rank > 0 && run->schedule->kind >= POD_SCHEDULE_ZB_H1)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--lora: with frozen weights no weight gradients can be put off: take --schedule 1f1b, gpipe, interleaved or breadth-first");

@@ -49,6 +49,7 @@ const PodOption pod_scenario_options[] = {
   { "overlap-dp", POD_OPTION_FLAG, AT (overlap_dp), NULL, "reduce gradients behind backward compute (on)" },
   { "overlap-tp", POD_OPTION_FLAG, AT (overlap_tp), NULL, "collective matmul: tp collectives in pieces behind their matmuls (off)" },
   { "overlap-p2p", POD_OPTION_FLAG, AT (overlap_p2p), NULL, "pipeline sends go on while the next microbatch computes (on)" },
+  { "overlap-ep", POD_OPTION_FLAG, AT (overlap_ep), NULL, "one microbatch's tokens go to their experts and back while another is computed, forward beside backward (off)" },
   { "prefetch", POD_OPTION_WHOLE, AT (prefetch), "N", "layers that FSDP gathers ahead (1)" },
   { "fsdp-sync", POD_OPTION_TEXT, AT (fsdp_sync), "WHEN", "FSDP gathers weights and reduces gradients every microbatch (default), once a step, or pipeline: once where pp > 1" },
   { "stage-layers", POD_OPTION_TEXT, AT (stage_layers), "LIST", "layers of each (virtual) stage in model order, 7,8,8,7, or balanced (by FLOPs)" },

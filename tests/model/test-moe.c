@@ -291,14 +291,16 @@ END_TEST
 
 /* A schedule may part weight gradients from those of inputs, or weave a forward with a backward: all that appears vanishes again in a
  * step, the weights' kernels are there as often, and what is computed beside a forward hides more of the tokens' way. */
-static const char *const schedules[] = { "gpipe", "1f1b", "zb-h1", "zb-v", "dualpipe", "dualpipe-v" };
+static const char *const schedules[] = { "gpipe", "1f1b", "zb-h1", "zb-v", "dualpipe", "dualpipe-v", "interleaved overlap-ep=true" };
 
 static PodRun *
-run_schedule (const char *schedule, const char *more)
+run_schedule (const char *text, const char *more)
 {
-  g_autofree char *word = g_strdup_printf ("schedule=%s", schedule);
+  g_auto (GStrv) words = g_strsplit (text, " ", 2);
+  g_autofree char *word = g_strdup_printf ("schedule=%s", words[0]);
 
-  return run_job ("topology=h100:8x4", "model=qwen3-30b", "layers=16", "layout=dp=8 pp=4 ep=8", "seq-len=2048", "global-batch=64", "zero=1", "set=model.shared_ffn=768", word, more, NULL);
+  return run_job ("topology=h100:8x4", "model=qwen3-30b", "layers=16", g_str_equal (words[0], "interleaved") ? "layout=dp=8 pp=4 vpp=2 ep=8" : "layout=dp=8 pp=4 ep=8",
+                  "seq-len=2048", "global-batch=64", "zero=1", "set=model.shared_ffn=768", word, more, words[1] != NULL ? words[1] : NULL, NULL);
 }
 
 static uint32_t
@@ -343,10 +345,12 @@ START_TEST (test_schedules)
 }
 END_TEST
 
+static const char *const woven_schedules[][2] = { { "1f1b", "dualpipe" }, { "interleaved", "interleaved overlap-ep=true" } };
+
 START_TEST (test_weaving_hides)
 {
-  g_autoptr (PodRun) plain = run_schedule ("1f1b", "fold=auto");
-  g_autoptr (PodRun) woven = run_schedule ("dualpipe", "fold=auto");
+  g_autoptr (PodRun) plain = run_schedule (woven_schedules[_i][0], "fold=auto");
+  g_autoptr (PodRun) woven = run_schedule (woven_schedules[_i][1], "fold=auto");
 
   ck_assert (woven->exec->breakdown.exposed_ps[POD_AXIS_EP] < plain->exec->breakdown.exposed_ps[POD_AXIS_EP]);
 }
@@ -414,7 +418,7 @@ main (void)
   tcase_add_test (other, test_bytes);
   tcase_add_test (other, test_activations);
   tcase_add_loop_test (other, test_schedules, 0, G_N_ELEMENTS (schedules));
-  tcase_add_test (other, test_weaving_hides);
+  tcase_add_loop_test (other, test_weaving_hides, 0, G_N_ELEMENTS (woven_schedules));
   tcase_add_loop_test (other, test_load, 0, 5);
   tcase_add_loop_test (other, test_refusals, 0, G_N_ELEMENTS (refusals));
   suite_add_tcase (suite, machine);
