@@ -6,6 +6,16 @@
 
 /* The parts of a run. */
 
+/* How the framework runs the program: losses are calibrated's alone. */
+void pod_exec_software (const PodExecRequest *request, PodStepSoftware *out);
+/* What it lets a collective reach of its rate. */
+double pod_exec_rate_ratio (const PodStepSoftware *software, PodAxis axis);
+/* Kernel times on this chip, in the kernels' order. Returns: (transfer full) (element-type PodKernelUse) */
+GArray *pod_exec_price_kernels (const PodExecRequest *request, const PodStepSoftware *software, GError **error);
+/* What the device waits for the host in each block, seconds a launch. A host that runs ahead is waited for only where the
+ * launches of a whole block take longer than its kernels. Returns: (transfer full) */
+double *pod_exec_price_launches (const PodProgram *program, const PodStepSoftware *software, const GArray *kernels);
+
 /* Which route an op's collective takes; one per op, UINT32_MAX for compute. */
 typedef struct
 {
@@ -17,6 +27,9 @@ typedef struct
   PodSymmetry *symmetry;    /* (owned) */
 } PodRoutes;
 
+/* The plan of a program's collective over @group: by the request's algorithm where that fits, by @name (nullable) where the first group has
+ * chosen. Returns: (transfer full) */
+PodPlan *pod_routes_plan (const PodExecRequest *request, const PodOp *op, const PodGroup *group, const char *name, GError **error);
 /* @is_identity: every group has a plan of its own. */
 PodRoutes *pod_routes_new (const PodExecRequest *request, bool is_identity, GError **error);
 void pod_routes_free (PodRoutes *routes);

@@ -11,9 +11,16 @@
  * as NCCL gives each its communicator. Ops of a channel meet in issue order. */
 #define N_CHANNELS 2
 
-/* Kernel times on this chip, in the kernels' order. */
-static GArray *
-price_kernels (const PodExecRequest *request, const PodStepSoftware *software, GError **error)
+void
+pod_exec_software (const PodExecRequest *request, PodStepSoftware *out)
+{
+  pod_step_software_init (out);
+  if (request->software != NULL && request->fidelity == POD_FIDELITY_CALIBRATED)
+    *out = *request->software;
+}
+
+GArray *
+pod_exec_price_kernels (const PodExecRequest *request, const PodStepSoftware *software, GError **error)
 {
   const PodProgram *program = request->program;
   g_autoptr (GArray) uses = g_array_sized_new (FALSE, TRUE, sizeof (PodKernelUse), program->kernels->len);
@@ -34,10 +41,8 @@ price_kernels (const PodExecRequest *request, const PodStepSoftware *software, G
   return g_steal_pointer (&uses);
 }
 
-/* What the device waits for the host in each block, seconds a launch. A host that runs ahead is waited for only where the
- * launches of a whole block take longer than its kernels. Returns: (transfer full) */
-static double *
-price_launches (const PodProgram *program, const PodStepSoftware *software, const GArray *kernels)
+double *
+pod_exec_price_launches (const PodProgram *program, const PodStepSoftware *software, const GArray *kernels)
 {
   double *wait_s = g_new0 (double, program->blocks->len + 1);
 
@@ -167,11 +172,10 @@ apply_effects (PodExec *exec, const PodTaskEvent *event, bool is_at_end, int64_t
     pod_recorder_memory (exec->recorder, event->rank, now_ps, pod_account_memory (exec->account, event->rank));
 }
 
-/* What the framework lets a collective reach of its rate. */
-static double
-rate_ratio (const PodExec *exec, const PodCollectiveUse *use)
+double
+pod_exec_rate_ratio (const PodStepSoftware *software, PodAxis axis)
 {
-  return use->axis == POD_AXIS_FSDP ? exec->software.fsdp_rate_ratio : 1;
+  return axis == POD_AXIS_FSDP ? software->fsdp_rate_ratio : 1;
 }
 
 /* Everyone is there: the bytes move. */
@@ -198,7 +202,7 @@ start_meeting (PodExec *exec, PodMeeting *meeting, int64_t now_ps)
   else if (exec->packets != NULL)
     pod_exec_packets_start (exec->packets, u, path->group, tag);
   else
-    pod_network_start (exec->network, path->entries, path->n_entries, (uint64_t) llround ((double) use->bytes * plan->busiest_ratio * (plan->wire_ratio > 0 ? plan->wire_ratio : 1) / rate_ratio (exec, use)), plan->latency_ps,
+    pod_network_start (exec->network, path->entries, path->n_entries, (uint64_t) llround ((double) use->bytes * plan->busiest_ratio * (plan->wire_ratio > 0 ? plan->wire_ratio : 1) / pod_exec_rate_ratio (&exec->software, use->axis)), plan->latency_ps,
                        path->analytic_s_per_byte, tag);
 }
 
@@ -605,13 +609,11 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   PodObserver observer = { .context = &exec, .started = on_started, .joined = on_joined, .ended = on_ended };
   const bool is_packet = request->network == POD_NETWORK_PACKET && request->fidelity != POD_FIDELITY_BOOK;
 
-  pod_step_software_init (&exec.software);
-  if (request->software != NULL && request->fidelity == POD_FIDELITY_CALIBRATED)
-    exec.software = *request->software;
-  kernels = price_kernels (request, &exec.software, error);
+  pod_exec_software (request, &exec.software);
+  kernels = pod_exec_price_kernels (request, &exec.software, error);
   if (kernels == NULL)
     return NULL;
-  exec.wait_s = price_launches (request->program, &exec.software, kernels);
+  exec.wait_s = pod_exec_price_launches (request->program, &exec.software, kernels);
   exec.routes = pod_routes_new (request, is_packet || !request->is_folded, error);
   if (exec.routes == NULL)
     return NULL;

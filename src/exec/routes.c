@@ -39,6 +39,17 @@ plan_group (const PodExecRequest *request, const PodGroup *group, const PodOp *o
   return pod_collective_plan_query (&query, error);
 }
 
+PodPlan *
+pod_routes_plan (const PodExecRequest *request, const PodOp *op, const PodGroup *group, const char *name, GError **error)
+{
+  PodPlan *plan;
+
+  if (name != NULL || request->algorithm == NULL)
+    return plan_group (request, group, op, name, error);
+  plan = plan_group (request, group, op, request->algorithm, NULL);
+  return plan != NULL ? plan : plan_group (request, group, op, NULL, error); /* a forced algorithm holds where it fits */
+}
+
 /* Most groups of a communicator do elsewhere what the first one does. Returns: (transfer full) (nullable) */
 static PodPlan *
 shift_plan (const PodExecRequest *request, const PodCommunicator *comm, const PodPlan *first, const PodGroup *group)
@@ -190,12 +201,7 @@ add_use (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, GErr
   int64_t book_ps;
 
   pod_communicator_group (comm, 0, &group);
-  plan = plan_group (request, &group, op, request->algorithm, error);
-  if (plan == NULL && request->algorithm != NULL)
-    {
-      g_clear_error (error); /* a forced algorithm holds where it fits */
-      plan = plan_group (request, &group, op, NULL, error);
-    }
+  plan = pod_routes_plan (request, op, &group, NULL, error);
   if (plan == NULL)
     {
       g_prefix_error (error, "%s: ", comm->name);

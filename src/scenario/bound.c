@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "exec/uncontended.h"
 #include "scenario/result-private.h"
 #include "scenario/run-cache.h"
 
@@ -74,5 +75,33 @@ pod_scenario_bound (const PodScenario *scenario, PodRunCache *cache, PodRunBound
     return false;
   /* The factors cover the rounding of products and of kernels' times */
   *out = (PodRunBound){ .time_ps = (int64_t) (least_s (run) * (1 - 1e-6) * 1e12), .bytes = least_bytes (&run->job) * (1 - 1e-6) };
+  return true;
+}
+
+/* What the device holds beside the peak, with what is not known before a run left out. */
+static double
+held_bytes (const PodMemoryOverhead *overhead, double peak_bytes)
+{
+  return peak_bytes * (1 + overhead->fragmentation_ratio) + overhead->context_bytes + MAX (overhead->comm_buffer_bytes, 0);
+}
+
+bool
+pod_scenario_floor (const PodScenario *scenario, PodRunCache *cache, PodRunBound *out, GError **error)
+{
+  g_autoptr (PodRun) run = pod_run_new (cache);
+  g_autoptr (GArray) dead_links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  PodUncontended least = { 0 };
+  PodExecRequest exec;
+
+  if (!pod_run_prepare (scenario, run, error))
+    return false;
+  run->program = pod_job_program (&run->job, run->mesh, error);
+  if (run->program == NULL || !pod_run_exec_request (scenario, run, dead_links, &exec, error))
+    return false;
+  /* Packets have delays and losses of their own, and no proof */
+  if (exec.network != POD_NETWORK_PACKET && !pod_exec_uncontended (&exec, &least, error))
+    return false;
+  *out = (PodRunBound){ .time_ps = MAX (least.time_ps, (int64_t) (least_s (run) * (1 - 1e-6) * 1e12)),
+                        .bytes = MAX (held_bytes (&run->overhead, least.peak_bytes), least_bytes (&run->job)) * (1 - 1e-6) };
   return true;
 }

@@ -16,6 +16,9 @@ bool pod_run_prepare (const PodScenario *scenario, PodRun *run, GError **error);
 /* The same but for the mesh: what divides, and nothing placed. */
 bool pod_run_prepare_job (const PodScenario *scenario, PodRun *run, GError **error);
 
+/* How a prepared run is executed, with its program where it has one; @dead_links keeps what @out borrows. */
+bool pod_run_exec_request (const PodScenario *scenario, const PodRun *run, GArray *dead_links, PodExecRequest *out, GError **error);
+
 /* How the scenario's framework runs kernels: its file and --set framework.FIELD=VALUE. */
 bool pod_run_choose_software (const PodScenario *scenario, PodRun *run, GError **error);
 

@@ -202,26 +202,32 @@ check_run (const PodRun *run, GError **error)
   return run->exec->is_partial || pod_timeline_check (run->exec->timeline, error);
 }
 
-static bool
-execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run, GError **error)
+bool
+pod_run_exec_request (const PodScenario *scenario, const PodRun *run, GArray *dead_links, PodExecRequest *out, GError **error)
 {
   static const char *const networks[] = { "analytic", "flow", "packet", NULL };
   static const char *const folds[] = { "auto", "off", NULL };
-  PodExecRequest exec = { .topology = run->topology,
-                          .fidelity = run->fidelity,
-                          .software = &run->software,
-                          .library = run->library,
-                          .record = request->record,
-                          .n_record = request->n_record,
-                          .is_recording_all = request->is_recording_all,
-                          .is_recording_none = request->is_recording_none,
-                          .most_bytes = request->must_fit ? pod_chip_hbm_capacity (run->topology->chip, run->fidelity == POD_FIDELITY_BOOK) : 0,
-                          .is_interrupted = request->is_interrupted };
-  g_autoptr (GArray) dead_links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   int network;
   int fold;
 
-  if (!choose_algorithm (scenario, &exec.algorithm, error) || !pod_run_choose ("network", scenario->network, networks, 1, &network, error) || !pod_run_choose ("fold", scenario->fold, folds, 0, &fold, error))
+  *out = (PodExecRequest){
+    .topology = run->topology, .program = run->program, .fidelity = run->fidelity, .software = &run->software, .library = run->library
+  };
+  if (!choose_algorithm (scenario, &out->algorithm, error) || !pod_run_choose ("network", scenario->network, networks, 1, &network, error)
+      || !pod_run_choose ("fold", scenario->fold, folds, 0, &fold, error))
+    return false;
+  out->network = (PodNetworkMode) network; /* in the order of their names */
+  out->is_folded = fold == 0;
+  return choose_packets (scenario, out->network, dead_links, &out->packet, error);
+}
+
+static bool
+execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run, GError **error)
+{
+  g_autoptr (GArray) dead_links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  PodExecRequest exec;
+
+  if (!pod_run_exec_request (scenario, run, dead_links, &exec, error))
     return false;
   for (uint32_t i = 0; i < request->n_record; i++)
     if (request->record[i] >= run->mesh->n_ranks)
@@ -229,16 +235,18 @@ execute (const PodScenario *scenario, const PodRunRequest *request, PodRun *run,
         g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--trace-ranks: rank %u, but the layout has ranks 0 to %u", request->record[i], run->mesh->n_ranks - 1);
         return false;
       }
-  exec.network = (PodNetworkMode) network; /* in the order of their names */
-  if (!choose_packets (scenario, exec.network, dead_links, &exec.packet, error))
-    return false;
   if (exec.network == POD_NETWORK_PACKET && run->software.fsdp_rate_ratio < 1)
     pod_run_assume (run->assumptions, "fsdp_rate %.3g of the framework slows no packets: fsdp's collectives have their full rate", run->software.fsdp_rate_ratio);
-  exec.is_folded = fold == 0;
   run->program = pod_job_program (&run->job, run->mesh, error);
   if (run->program == NULL)
     return false;
   exec.program = run->program;
+  exec.record = request->record;
+  exec.n_record = request->n_record;
+  exec.is_recording_all = request->is_recording_all;
+  exec.is_recording_none = request->is_recording_none;
+  exec.most_bytes = request->must_fit ? pod_chip_hbm_capacity (run->topology->chip, run->fidelity == POD_FIDELITY_BOOK) : 0;
+  exec.is_interrupted = request->is_interrupted;
   run->exec = pod_exec_run (&exec, error);
   return run->exec != NULL && (g_getenv ("POD_CHECK") == NULL || check_run (run, error));
 }

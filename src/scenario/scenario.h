@@ -187,8 +187,11 @@ typedef struct
   double bytes;
 } PodRunBound;
 
-/* As pod_scenario_check, and the bounds of what passes: some thousands a second. */
+/* As pod_scenario_check, and the bounds of what passes: tens of thousands a second, of the model's FLOPs and parameters alone. */
 bool pod_scenario_bound (const PodScenario *scenario, PodRunCache *cache, PodRunBound *out, GError **error);
+/* The same, much nearer to what the run will find: by the run's own program, whose kernels and collectives each take what they take alone
+ * (exec/uncontended.h). The errors are those of a run before its first event. */
+bool pod_scenario_floor (const PodScenario *scenario, PodRunCache *cache, PodRunBound *out, GError **error);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodRun, pod_run_free)
 
 /* Fills the result's what_if[]: the step run again with one thing of the machine better (10 % more of a rate, no latency), all else as
