@@ -270,7 +270,8 @@ search (const PodScenario *scenario, PodSearchRequest *request, const Options *o
   if (g_strcmp0 (options->json, "-") != 0)
     print_result (space, request, result);
   if (options->timings)
-    fprintf (stderr, "podsim: %.3f s, %" G_GUINT64_FORMAT " candidates, %" G_GUINT64_FORMAT " of them run, %" G_GUINT64_FORMAT " found in the database\n", wall_s, result->n_candidates, result->n_run, result->n_found);
+    fprintf (stderr, "podsim: %.3f s, %" G_GUINT64_FORMAT " candidates, %" G_GUINT64_FORMAT " of them run, %" G_GUINT64_FORMAT " found in the database, %" G_GUINT64_FORMAT " bounded by their programs\n",
+             wall_s, result->n_candidates, result->n_run, result->n_found, result->n_bounded);
   if (!write_json (space, request, result, options, wall_s, &error))
     return pod_cli_fail (error);
   if (result->is_partial)

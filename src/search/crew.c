@@ -17,16 +17,19 @@ struct PodCrew
 /* What ranks send each other. */
 typedef struct
 {
+  PodCrewTask task;
   unsigned n; /* 0: the last */
   uint64_t candidates[POD_CREW_CHUNK];
 } Order;
 
 typedef struct
 {
+  PodCrewTask task;
   unsigned n;
   int error_code; /* -1: none */
   char error[POD_ROW_TEXT];
   PodRow rows[POD_CREW_CHUNK];
+  PodRunBound bounds[POD_CREW_CHUNK];
 } Report;
 
 enum
@@ -45,13 +48,29 @@ pod_crew_chunk_free (PodCrewChunk *chunk)
 }
 
 static void
+bound_chunk (const PodCrew *crew, PodCrewChunk *chunk, PodRunCache *cache)
+{
+  const volatile sig_atomic_t *is_interrupted = crew->request.is_interrupted;
+
+  for (unsigned i = 0; i < chunk->n && !(is_interrupted != NULL && *is_interrupted); i++)
+    {
+      g_autoptr (PodScenario) scenario = crew->request.scenario (crew->request.data, chunk->rows[i].candidate, NULL);
+
+      if (scenario == NULL || !pod_scenario_floor (scenario, cache, &chunk->bounds[i], NULL))
+        chunk->bounds[i] = (PodRunBound){ 0 };
+    }
+}
+
+static void
 run_chunk (const PodCrew *crew, PodCrewChunk *chunk)
 {
   PodRunCache *cache = pod_cache_pool_take (crew->request.caches);
   const PodRunRequest request
       = { .is_recording_none = true, .needs_no_advice = true, .must_fit = crew->request.must_fit, .is_interrupted = crew->request.is_interrupted, .cache = cache };
 
-  for (unsigned i = 0; i < chunk->n && chunk->error == NULL; i++)
+  if (chunk->task == POD_CREW_BOUND)
+    bound_chunk (crew, chunk, cache);
+  for (unsigned i = 0; chunk->task == POD_CREW_RUN && i < chunk->n && chunk->error == NULL; i++)
     {
       const uint64_t candidate = chunk->rows[i].candidate;
       g_autoptr (GError) refusal = NULL;
@@ -135,10 +154,11 @@ idlest (const PodCrew *crew)
 }
 
 static void
-give_local (PodCrew *crew, const uint64_t *candidates, unsigned n)
+give_local (PodCrew *crew, PodCrewTask task, const uint64_t *candidates, unsigned n)
 {
   PodCrewChunk *chunk = g_new0 (PodCrewChunk, 1);
 
+  chunk->task = task;
   chunk->n = n;
   for (unsigned i = 0; i < n; i++)
     chunk->rows[i].candidate = candidates[i];
@@ -147,9 +167,9 @@ give_local (PodCrew *crew, const uint64_t *candidates, unsigned n)
 }
 
 static void
-give_remote (PodCrew *crew, int rank, const uint64_t *candidates, unsigned n)
+give_remote (PodCrew *crew, int rank, PodCrewTask task, const uint64_t *candidates, unsigned n)
 {
-  Order order = { .n = n };
+  Order order = { .task = task, .n = n };
 
   memcpy (order.candidates, candidates, n * sizeof *candidates);
   crew->n_remote[rank]++;
@@ -157,16 +177,16 @@ give_remote (PodCrew *crew, int rank, const uint64_t *candidates, unsigned n)
 }
 
 void
-pod_crew_give (PodCrew *crew, const uint64_t *candidates, unsigned n)
+pod_crew_give (PodCrew *crew, PodCrewTask task, const uint64_t *candidates, unsigned n)
 {
   const int rank = idlest (crew);
 
   g_assert (n > 0 && n <= POD_CREW_CHUNK);
   crew->n_given++;
   if (rank == 0)
-    give_local (crew, candidates, n);
+    give_local (crew, task, candidates, n);
   else
-    give_remote (crew, rank, candidates, n);
+    give_remote (crew, rank, task, candidates, n);
 }
 
 static PodCrewChunk *
@@ -185,8 +205,10 @@ take_remote (PodCrew *crew)
   transport->receive (report, sizeof *report, from);
   crew->n_remote[from]--;
   chunk = g_new0 (PodCrewChunk, 1);
+  chunk->task = report->task;
   chunk->n = report->n;
   memcpy (chunk->rows, report->rows, sizeof chunk->rows);
+  memcpy (chunk->bounds, report->bounds, sizeof chunk->bounds);
   if (report->error_code >= 0)
     g_set_error_literal (&chunk->error, POD_ERROR, report->error_code, report->error);
   return chunk;
@@ -220,15 +242,18 @@ serve_order (const PodCrew *crew, const Order *order)
   g_autoptr (PodCrewChunk) chunk = g_new0 (PodCrewChunk, 1);
   g_autofree Report *report = g_new0 (Report, 1);
 
+  chunk->task = order->task;
   chunk->n = order->n;
   for (unsigned i = 0; i < order->n; i++)
     chunk->rows[i].candidate = order->candidates[i];
   run_chunk (crew, chunk);
+  report->task = chunk->task;
   report->n = chunk->n;
   report->error_code = chunk->error != NULL ? chunk->error->code : -1;
   if (chunk->error != NULL)
     g_strlcpy (report->error, chunk->error->message, sizeof report->error);
   memcpy (report->rows, chunk->rows, sizeof report->rows);
+  memcpy (report->bounds, chunk->bounds, sizeof report->bounds);
   crew->request.transport->send (report, sizeof *report, 0);
 }
 

@@ -4,8 +4,8 @@
 #include "search/row.h"
 #include "search/transport.h"
 
-/* Who runs candidates: threads of this process, and under mpirun the other ranks. Chunks of candidates are given out one at a time and come
- * back as rows, in any order. */
+/* Who runs candidates, or finds what they take at the least: threads of this process, and under mpirun the other ranks. Chunks of candidates
+ * are given out one at a time and come back as rows or bounds, in any order. */
 
 typedef struct PodCrew PodCrew;
 
@@ -28,10 +28,18 @@ enum
   POD_CREW_CHUNK = 8,
 };
 
+typedef enum
+{
+  POD_CREW_RUN,
+  POD_CREW_BOUND, /* pod_scenario_floor; 0 where that fails, as the run then will */
+} PodCrewTask;
+
 typedef struct
 {
+  PodCrewTask task;
   unsigned n;
-  PodRow rows[POD_CREW_CHUNK]; /* with status NONE where the run was interrupted */
+  PodRow rows[POD_CREW_CHUNK]; /* with status NONE where the run was interrupted, or where only a bound was asked for */
+  PodRunBound bounds[POD_CREW_CHUNK];
   GError *error;               /* (owned) (nullable) what no candidate can help */
 } PodCrewChunk;
 
@@ -52,6 +60,6 @@ void pod_crew_dismiss (const PodTransport *transport);
 unsigned pod_crew_n_wanted (const PodCrew *crew);
 /* Chunks given and not yet taken back. */
 unsigned pod_crew_n_given (const PodCrew *crew);
-void pod_crew_give (PodCrew *crew, const uint64_t *candidates, unsigned n);
+void pod_crew_give (PodCrew *crew, PodCrewTask task, const uint64_t *candidates, unsigned n);
 /* The next chunk that is done, NULL after @wait_us. Returns: (transfer full) (nullable) */
 PodCrewChunk *pod_crew_take (PodCrew *crew, uint64_t wait_us);

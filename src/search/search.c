@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "search/crew.h"
 #include "search/families.h"
+#include "search/frontier.h"
 #include "search/rank.h"
 
 const char *const pod_objective_names[POD_N_OBJECTIVES + 1] = {
@@ -14,14 +15,6 @@ const char *const pod_objective_names[POD_N_OBJECTIVES + 1] = {
   [POD_OBJECTIVE_MEMORY] = "memory",
 };
 
-/* What is known of a candidate before it is run. */
-typedef struct
-{
-  uint64_t candidate;
-  int64_t time_ps; /* no step is shorter */
-  double bytes;    /* nor needs less */
-} Screened;
-
 typedef struct
 {
   const PodSpace *space;
@@ -29,7 +22,8 @@ typedef struct
   PodFamilies *families;
   PodCachePool *caches;
   GMutex lock;
-  GArray *screened;     /* Screened: those not refused */
+  PodFrontier *frontier; /* those not refused */
+  GHashTable *bounded;  /* candidates whose nearer bound is being found: index in the frontier */
   uint64_t n_refused;
   uint64_t n_repeated;
   uint64_t n_seen;
@@ -40,6 +34,7 @@ typedef struct
   uint64_t n_fitting;
   uint64_t n_run;
   uint64_t n_found;
+  uint64_t n_bounded;
   char *inputs;         /* (nullable) of the database's keys */
   int64_t begin_us;
 } Search;
@@ -88,6 +83,13 @@ is_refusal (const GError *error)
   return error->domain == POD_ERROR && (error->code == POD_ERROR_UNSUPPORTED || error->code == POD_ERROR_INFEASIBLE || error->code == POD_ERROR_LIMIT);
 }
 
+/* A candidate that is not refused. */
+typedef struct
+{
+  uint64_t candidate;
+  PodRunBound bound;
+} Screened;
+
 /* Returns false on an error that is none of the candidate. */
 static bool
 screen_one (Search *search, PodRunCache *cache, uint64_t candidate, GArray *kept, uint64_t *n_refused, GError **error)
@@ -95,14 +97,9 @@ screen_one (Search *search, PodRunCache *cache, uint64_t candidate, GArray *kept
   g_autoptr (PodScenario) scenario = pod_space_scenario (search->space, candidate);
   g_autoptr (GError) refusal = NULL;
   Screened entry = { .candidate = candidate };
-  PodRunBound bound;
 
-  if (pod_scenario_bound (scenario, cache, &bound, &refusal))
-    {
-      entry.time_ps = bound.time_ps;
-      entry.bytes = bound.bytes;
-      g_array_append_val (kept, entry);
-    }
+  if (pod_scenario_bound (scenario, cache, &entry.bound, &refusal))
+    g_array_append_val (kept, entry);
   else if (is_refusal (refusal))
     {
       pod_families_add (search->families, candidate, refusal->message);
@@ -135,28 +132,14 @@ screen_range (void *task, void *data)
       screen_one (search, cache, c, kept, &n_refused, &error);
   pod_cache_pool_give (search->caches, cache);
   g_mutex_lock (&search->lock);
-  g_array_append_vals (search->screened, kept->data, kept->len);
+  for (guint i = 0; i < kept->len; i++)
+    pod_frontier_add (search->frontier, g_array_index (kept, Screened, i).candidate, &g_array_index (kept, Screened, i).bound);
   search->n_refused += n_refused;
   search->n_repeated += n_repeated;
   search->n_seen += end - first;
   if (search->error == NULL)
     search->error = g_steal_pointer (&error);
   g_mutex_unlock (&search->lock);
-}
-
-/* Least bound first; of equals the lowest candidate. */
-static gint
-compare_screened (gconstpointer a, gconstpointer b, void *data)
-{
-  const Screened *x = a;
-  const Screened *y = b;
-  const PodObjective objective = *(const PodObjective *) data;
-
-  if (objective == POD_OBJECTIVE_MEMORY && x->bytes != y->bytes)
-    return x->bytes < y->bytes ? -1 : 1;
-  if (x->time_ps != y->time_ps)
-    return x->time_ps < y->time_ps ? -1 : 1;
-  return x->candidate < y->candidate ? -1 : x->candidate > y->candidate;
 }
 
 /* The memory that the candidate may take: what is asked for, and what its device has. */
@@ -193,7 +176,6 @@ screen (Search *search, GError **error)
       g_propagate_error (error, g_steal_pointer (&search->error));
       return false;
     }
-  g_array_sort_with_data (search->screened, compare_screened, (void *) &search->request->objective);
   return true;
 }
 
@@ -211,16 +193,16 @@ usd_per_s (const Search *search, uint64_t candidate)
 
 /* The least that the objective can come to. The last factor covers the rounding of the product. */
 static double
-bound_of (const Search *search, const Screened *entry)
+least_of (const Search *search, uint64_t candidate, const PodRunBound *bound)
 {
   switch (search->request->objective)
     {
     case POD_OBJECTIVE_COST:
-      return (double) entry->time_ps / 1e12 * usd_per_s (search, entry->candidate) * (1 - 1e-12);
+      return (double) bound->time_ps / 1e12 * usd_per_s (search, candidate) * (1 - 1e-12);
     case POD_OBJECTIVE_MEMORY:
-      return entry->bytes;
+      return bound->bytes;
     default:
-      return (double) entry->time_ps;
+      return (double) bound->time_ps;
     }
 }
 
@@ -241,30 +223,46 @@ chips_of (const Search *search, uint64_t candidate)
   return (uint32_t) ((uint64_t) pod_layout_n_ranks (&layout_of (search, candidate)->layout) * topology->n_chips / topology->n_devices);
 }
 
-/* Whether a row that was run beats the candidate's bounds in all that the fronts ask: then it is on none of them. */
+/* Whether a row that was run beats the bound in all that the fronts ask: then its candidate is on none of them. */
 static bool
-is_dominated (const Search *search, const Screened *entry)
+is_dominated (const Search *search, uint64_t candidate, const PodRunBound *bound)
 {
-  const uint32_t chips = chips_of (search, entry->candidate);
+  const uint32_t chips = chips_of (search, candidate);
 
   for (guint i = 0; i < search->fitting->len; i++)
     {
       const PodRow *row = &g_array_index (search->fitting, PodRow, i);
 
-      if (row->time_ps < entry->time_ps && pod_row_bytes (row) <= entry->bytes && row->chips_used <= chips)
+      if (row->time_ps < bound->time_ps && pod_row_bytes (row) <= bound->bytes && row->chips_used <= chips)
         return true;
     }
   return false;
 }
 
-static bool
-is_ruled_out (const Search *search, const Screened *entry)
+typedef enum
+{
+  MAY_BE_BEST,
+  TOO_LARGE,
+  BEYOND,
+} Verdict;
+
+static Verdict
+judge (const Search *search, uint64_t candidate, const PodRunBound *bound)
 {
   if (search->request->is_exhaustive)
-    return false;
-  if (entry->bytes > most_bytes (search, entry->candidate))
-    return true;
-  return bound_of (search, entry) > limit_of (search) && (!search->request->has_fronts || is_dominated (search, entry));
+    return MAY_BE_BEST;
+  if (bound->bytes > most_bytes (search, candidate))
+    return TOO_LARGE;
+  return least_of (search, candidate, bound) > limit_of (search) && (!search->request->has_fronts || is_dominated (search, candidate, bound)) ? BEYOND : MAY_BE_BEST;
+}
+
+/* By the loosest bound that rules it out: the nearer one is not known of all, nor of the same in every search. */
+static Verdict
+judge_entry (const Search *search, const PodFrontierEntry *entry)
+{
+  const Verdict verdict = judge (search, entry->candidate, &entry->bound);
+
+  return verdict != MAY_BE_BEST ? verdict : judge (search, entry->candidate, pod_frontier_bound (search->frontier, entry));
 }
 
 static void
@@ -326,9 +324,27 @@ keep_chunk (Search *search, const PodCrewChunk *chunk, GError **error)
   return is_kept;
 }
 
+static void
+take_bounds (Search *search, const PodCrewChunk *chunk)
+{
+  for (unsigned i = 0; i < chunk->n; i++)
+    {
+      const uint64_t candidate = chunk->rows[i].candidate;
+
+      pod_frontier_put_back (search->frontier, GPOINTER_TO_UINT (g_hash_table_lookup (search->bounded, &candidate)), &chunk->bounds[i]);
+      g_hash_table_remove (search->bounded, &candidate);
+      search->n_bounded++;
+    }
+}
+
 static bool
 take_chunk (Search *search, PodCrewChunk *chunk, GError **error)
 {
+  if (chunk->task == POD_CREW_BOUND)
+    {
+      take_bounds (search, chunk);
+      return true;
+    }
   for (unsigned i = 0; i < chunk->n; i++)
     {
       search->n_run += chunk->rows[i].status != POD_ROW_NONE;
@@ -342,23 +358,39 @@ take_chunk (Search *search, PodCrewChunk *chunk, GError **error)
   return false;
 }
 
-/* Gives out candidates from @next on, but those that are ruled out by now. Returns the first that was not looked at. */
-static guint
-give_chunk (Search *search, PodCrew *crew, guint next)
+/* Runs are given out a few at a time: what comes back may rule out the next. */
+enum
+{
+  RUN_CHUNK = 2,
+};
+
+/* Gives out the first of the frontier, but those that are ruled out by now: those of which a looser bound is known to be bounded, the others
+ * to be run, whichever the first asks for. */
+static void
+give_chunk (Search *search, PodCrew *crew)
 {
   uint64_t chunk[POD_CREW_CHUNK];
+  PodCrewTask task = POD_CREW_RUN;
   unsigned n = 0;
 
-  for (; n < POD_CREW_CHUNK && next < search->screened->len; next++)
+  for (const PodFrontierEntry *entry = pod_frontier_first (search->frontier); entry != NULL; entry = pod_frontier_first (search->frontier))
     {
-      const Screened *entry = &g_array_index (search->screened, Screened, next);
+      const PodCrewTask wanted = entry->near_index == G_MAXUINT && !search->request->is_exhaustive ? POD_CREW_BOUND : POD_CREW_RUN;
+      const bool is_open = judge_entry (search, entry) == MAY_BE_BEST;
+      guint index;
 
-      if (!is_ruled_out (search, entry) && !take_kept (search, entry->candidate))
-        chunk[n++] = entry->candidate;
+      if (is_open && n > 0 && (wanted != task || n == (task == POD_CREW_RUN ? RUN_CHUNK : POD_CREW_CHUNK)))
+        break;
+      index = pod_frontier_take (search->frontier);
+      if (!is_open || (wanted == POD_CREW_RUN && take_kept (search, entry->candidate)))
+        continue;
+      task = wanted;
+      chunk[n++] = entry->candidate;
+      if (wanted == POD_CREW_BOUND)
+        g_hash_table_insert (search->bounded, g_memdup2 (&entry->candidate, sizeof entry->candidate), GUINT_TO_POINTER (index));
     }
   if (n > 0)
-    pod_crew_give (crew, chunk, n);
-  return next;
+    pod_crew_give (crew, task, chunk, n);
 }
 
 static PodScenario *
@@ -383,20 +415,19 @@ run_all (Search *search, GError **error)
   const PodCrewRequest request = { .scenario = crew_scenario, .data = search->space, .n_jobs = search->request->n_jobs, .must_fit = true, .caches = search->caches, .transport = search->request->transport, .is_interrupted = search->request->is_interrupted };
   g_autoptr (PodCrew) crew = pod_crew_new (&request);
   bool is_good = true;
-  guint next = 0;
 
   while (is_good && !is_interrupted (search))
     {
       g_autoptr (PodCrewChunk) chunk = NULL;
 
-      while (pod_crew_n_wanted (crew) > 0 && next < search->screened->len)
-        next = give_chunk (search, crew, next);
+      while (pod_crew_n_wanted (crew) > 0 && pod_frontier_n_left (search->frontier) > 0)
+        give_chunk (search, crew);
       if (pod_crew_n_given (crew) == 0)
         break;
       chunk = pod_crew_take (crew, 100000);
       if (chunk != NULL)
         is_good = take_chunk (search, chunk, error);
-      tell (search, search->n_run, search->screened->len - next, false);
+      tell (search, search->n_run + search->n_bounded, pod_frontier_n_left (search->frontier), false);
     }
   while (pod_crew_n_given (crew) > 0)
     {
@@ -436,13 +467,14 @@ count (Search *search, PodSearchResult *result)
 
   for (guint i = 0; i < search->fitting->len; i++)
     g_hash_table_add (fitting, &g_array_index (search->fitting, PodRow, i).candidate);
-  for (guint i = 0; i < search->screened->len; i++)
+  for (guint i = 0; i < pod_frontier_n (search->frontier); i++)
     {
-      const Screened *entry = &g_array_index (search->screened, Screened, i);
+      const PodFrontierEntry *entry = pod_frontier_at (search->frontier, i);
+      const Verdict verdict = judge_entry (search, entry);
 
-      if (entry->bytes > most_bytes (search, entry->candidate))
+      if (verdict == TOO_LARGE)
         result->n_too_large++;
-      else if (is_ruled_out (search, entry))
+      else if (verdict == BEYOND)
         result->n_beyond++;
       else if (g_hash_table_contains (fitting, &entry->candidate))
         result->n_fitting++;
@@ -452,6 +484,7 @@ count (Search *search, PodSearchResult *result)
   if (!result->is_partial)
     result->n_too_large = result->n_candidates - search->n_refused - result->n_beyond - result->n_fitting;
   result->n_run = search->n_run;
+  result->n_bounded = search->n_bounded;
   result->n_found = search->n_found;
 }
 
@@ -498,7 +531,8 @@ pod_search_run (const PodSpace *space, const PodSearchRequest *request, GError *
   g_mutex_init (&search.lock);
   search.families = pod_families_new ();
   search.caches = pod_cache_pool_new ();
-  search.screened = g_array_new (FALSE, FALSE, sizeof (Screened));
+  search.frontier = pod_frontier_new (request->objective == POD_OBJECTIVE_MEMORY);
+  search.bounded = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
   search.best = g_array_new (FALSE, FALSE, sizeof (PodRow));
   search.fitting = g_array_new (FALSE, FALSE, sizeof (PodRow));
   if (request->database != NULL)
@@ -509,7 +543,8 @@ pod_search_run (const PodSpace *space, const PodSearchRequest *request, GError *
   pod_families_free (search.families);
   pod_cache_pool_free (search.caches);
   g_free (search.inputs);
-  g_array_unref (search.screened);
+  pod_frontier_free (search.frontier);
+  g_hash_table_unref (search.bounded);
   g_array_unref (search.best);
   g_array_unref (search.fitting);
   return result;

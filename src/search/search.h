@@ -5,9 +5,9 @@
 #include "search/space.h"
 #include "search/transport.h"
 
-/* The best layouts of a space, found by the simulator itself. Candidates that do not divide are refused before anything runs; those whose
- * proven bound is beyond the last of the best found so far are never run, which changes no answer: best first, ties by time, memory and
- * number, the same whatever the threads or ranks. */
+/* The best layouts of a space, found by the simulator itself. Candidates that do not divide are refused before anything runs. The others wait
+ * in the order of proven bounds, of the job alone at first, then of its program; those whose bound is beyond the last of the best found so
+ * far are never run, which changes no answer: best first, ties by time, memory and number, the same whatever the threads or ranks. */
 
 typedef enum
 {
@@ -65,6 +65,7 @@ typedef struct
   uint64_t n_fitting;    /* likewise */
   uint64_t n_beyond;     /* ruled out: cannot be among the best */
   uint64_t n_run;        /* differs from run to run: more than one thread finds out later what it need not have run */
+  uint64_t n_bounded;    /* of which the program's bound was found; differs likewise */
   uint64_t n_found;      /* taken from the database instead */
   bool is_partial;       /* interrupted */
 } PodSearchResult;

@@ -262,7 +262,7 @@ give (Sweep *sweep)
       const uint64_t index = sweep->next++;
 
       if (!take_kept (sweep, index))
-        pod_crew_give (sweep->crew, &index, 1);
+        pod_crew_give (sweep->crew, POD_CREW_RUN, &index, 1);
     }
 }
 

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "scenario/scenario.h"
+
+/* Candidates that may still be among the best, least bound first. A bound is replaced by a nearer one when its candidate comes first: most
+ * never do, and nearer bounds cost more. */
+
+typedef struct
+{
+  uint64_t candidate;
+  PodRunBound bound; /* of the job alone */
+  guint near_index;  /* of the nearer bound, G_MAXUINT: none yet */
+} PodFrontierEntry;
+
+typedef struct PodFrontier PodFrontier;
+
+/* @is_by_memory: the least bound is that of bytes, else of time; of equals that of the shorter time, then the lowest candidate. */
+PodFrontier *pod_frontier_new (bool is_by_memory);
+void pod_frontier_free (PodFrontier *frontier);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodFrontier, pod_frontier_free)
+
+/* Entries that are there before the first is taken. O(log n) */
+void pod_frontier_add (PodFrontier *frontier, uint64_t candidate, const PodRunBound *bound);
+/* All that were ever added, taken or not. */
+guint pod_frontier_n (const PodFrontier *frontier);
+const PodFrontierEntry *pod_frontier_at (const PodFrontier *frontier, guint index);
+/* The nearest bound that is known of it. */
+const PodRunBound *pod_frontier_bound (const PodFrontier *frontier, const PodFrontierEntry *entry);
+/* Those not taken. */
+guint pod_frontier_n_left (const PodFrontier *frontier);
+/* The one that would be taken next, NULL none. */
+const PodFrontierEntry *pod_frontier_first (const PodFrontier *frontier);
+/* Takes it: its index. O(log n) */
+guint pod_frontier_take (PodFrontier *frontier);
+/* Puts back one that was taken, with a nearer bound; what is looser in it is not believed. O(log n) */
+void pod_frontier_put_back (PodFrontier *frontier, guint index, const PodRunBound *nearer);
