@@ -34,9 +34,10 @@ typedef struct
   int64_t end_bytes;  /* left behind */
 } Passage;
 
-/* What a collective takes alone. */
+/* What a collective takes alone, in one group: and in those that a shift of the machine carries it to. */
 typedef struct
 {
+  uint32_t comm;
   uint32_t group;
   PodCollectiveKind kind;
   PodDtype dtype;
@@ -51,7 +52,7 @@ typedef struct
   PodStepSoftware software;
   GArray *kernels;         /* PodKernelUse */
   double *wait_s;          /* by block */
-  GArray **prices;         /* by communicator: Price */
+  GArray *prices;          /* Price */
   uint32_t *rank_of_class; /* the lowest */
   uint32_t n_variables;
   int variable_of_stream[POD_N_STREAMS];
@@ -80,67 +81,83 @@ typedef struct
 
 /* -- prices ---- */
 
+static const PodCommunicator *
+communicator_at (const Walk *walk, uint32_t index)
+{
+  return g_ptr_array_index (walk->program->communicators, index);
+}
+
 /* Of the group's members among themselves, as the run has it: the first group chooses the algorithm for all. */
 static bool
 price_group (const Walk *walk, const PodOp *op, uint32_t g, double *out_ps, GError **error)
 {
   const PodExecRequest *request = walk->request;
-  const PodCommunicator *comm = g_ptr_array_index (walk->program->communicators, op->comm);
-  g_autoptr (PodPlan) first = NULL;
-  g_autoptr (PodPlan) own = NULL;
-  g_autofree char *name = NULL;
-  PodTopologyShift shift;
+  const PodCommunicator *comm = communicator_at (walk, op->comm);
+  g_autoptr (PodPlan) plan = NULL;
   PodGroup group;
+  double latency_s;
   double time_s;
 
   pod_communicator_group (comm, 0, &group);
-  first = pod_routes_plan (request, op, &group, NULL, error);
-  if (first == NULL)
-    return false;
-  if (g > 0 && request->fidelity != POD_FIDELITY_BOOK)
+  plan = pod_routes_plan (request, op, &group, NULL, error);
+  if (plan != NULL && g > 0 && request->fidelity != POD_FIDELITY_BOOK)
     {
-      pod_communicator_group (comm, g, &group);
-      if (!pod_topology_shift_init (&shift, request->topology, comm->devices, group.devices, comm->group_size))
-        {
-          name = first->protocol == NULL ? g_strdup (first->algorithm) : g_strconcat (first->algorithm, "/", first->protocol, NULL);
-          own = pod_routes_plan (request, op, &group, name, error);
-          if (own == NULL)
-            return false;
-        }
-    }
-  time_s = pod_plan_time (request->topology, request->fidelity, own != NULL ? own : first, op->bytes);
-  if (request->fidelity != POD_FIDELITY_BOOK)
-    {
-      const double latency_s = (double) (own != NULL ? own : first)->latency_ps * 1e-12;
+      g_autofree char *name = plan->protocol == NULL ? g_strdup (plan->algorithm) : g_strconcat (plan->algorithm, "/", plan->protocol, NULL);
 
-      time_s = latency_s + (time_s - latency_s) / pod_exec_rate_ratio (&walk->software, comm->axis);
+      pod_plan_free (plan);
+      pod_communicator_group (comm, g, &group);
+      plan = pod_routes_plan (request, op, &group, name, error);
     }
-  *out_ps = time_s * 1e12;
+  if (plan == NULL)
+    return false;
+  time_s = pod_plan_time (request->topology, request->fidelity, plan, op->bytes);
+  latency_s = request->fidelity == POD_FIDELITY_BOOK ? time_s : (double) plan->latency_ps * 1e-12;
+  *out_ps = (latency_s + (time_s - latency_s) / pod_exec_rate_ratio (&walk->software, comm->axis)) * 1e12;
   return true;
+}
+
+/* Whether the groups do the same in two places. Those of one communicator go the way that its first group chose, others' choose alike. */
+static bool
+is_same_price (const Walk *walk, const Price *known, const Price *wanted)
+{
+  const PodCommunicator *from = communicator_at (walk, known->comm);
+  const PodCommunicator *to = communicator_at (walk, wanted->comm);
+  PodTopologyShift shift;
+  PodGroup a, b;
+
+  if (known->kind != wanted->kind || known->bytes != wanted->bytes || known->dtype != wanted->dtype || from->axis != to->axis || from->group_size != to->group_size)
+    return false;
+  if (known->comm == wanted->comm && (known->group == wanted->group || walk->request->fidelity == POD_FIDELITY_BOOK))
+    return true;
+  if (known->comm != wanted->comm && (known->group > 0 || wanted->group > 0))
+    return false;
+  pod_communicator_group (from, known->group, &a);
+  pod_communicator_group (to, wanted->group, &b);
+  return a.n_factors == b.n_factors && memcmp (a.factors, b.factors, a.n_factors * sizeof *a.factors) == 0
+         && pod_topology_shift_init (&shift, walk->request->topology, a.devices, b.devices, from->group_size);
 }
 
 static bool
 price (Walk *walk, const PodOp *op, uint32_t rank, double *out_ps, GError **error)
 {
-  const PodCommunicator *comm = g_ptr_array_index (walk->program->communicators, op->comm);
-  Price entry = { .group = comm->group_of_rank[rank], .kind = op->collective, .dtype = op->dtype, .bytes = op->bytes };
-  GArray **prices = &walk->prices[op->comm];
+  Price wanted = { .comm = op->comm, .group = communicator_at (walk, op->comm)->group_of_rank[rank], .kind = op->collective, .dtype = op->dtype, .bytes = op->bytes };
+  bool is_known = false;
+  bool is_own = false;
 
-  if (*prices == NULL)
-    *prices = g_array_new (FALSE, FALSE, sizeof (Price));
-  for (guint i = 0; i < (*prices)->len; i++)
+  for (guint i = walk->prices->len; i-- > 0 && !is_known;)
     {
-      const Price *known = &g_array_index (*prices, Price, i);
+      const Price *known = &g_array_index (walk->prices, Price, i);
 
-      if (known->group != entry.group || known->kind != entry.kind || known->bytes != entry.bytes || known->dtype != entry.dtype)
-        continue;
-      *out_ps = known->time_ps;
-      return true;
+      is_known = is_same_price (walk, known, &wanted);
+      is_own = is_known && known->comm == wanted.comm && known->group == wanted.group;
+      if (is_known)
+        wanted.time_ps = known->time_ps;
     }
-  if (!price_group (walk, op, entry.group, &entry.time_ps, error))
+  if (!is_known && !price_group (walk, op, wanted.group, &wanted.time_ps, error))
     return false;
-  g_array_append_val (*prices, entry);
-  *out_ps = entry.time_ps;
+  if (!is_own)
+    g_array_append_val (walk->prices, wanted);
+  *out_ps = wanted.time_ps;
   return true;
 }
 
@@ -407,7 +424,7 @@ walk_init (Walk *walk, const PodExecRequest *request, GError **error)
   if (walk->kernels == NULL)
     return false;
   walk->wait_s = pod_exec_price_launches (program, &walk->software, walk->kernels);
-  walk->prices = g_new0 (GArray *, program->communicators->len + 1);
+  walk->prices = g_array_new (FALSE, FALSE, sizeof (Price));
   walk->passages = g_new0 (Passage *, (size_t) program->classes->len * program->blocks->len + 1);
   walk->rank_of_class = g_new (uint32_t, program->classes->len);
   for (uint32_t rank = program->n_ranks; rank-- > 0;)
@@ -422,11 +439,9 @@ walk_clear (Walk *walk)
 {
   for (size_t i = 0; walk->passages != NULL && i < (size_t) walk->program->classes->len * walk->program->blocks->len; i++)
     passage_free (walk->passages[i]);
-  for (guint i = 0; walk->prices != NULL && i < walk->program->communicators->len; i++)
-    g_clear_pointer (&walk->prices[i], g_array_unref);
   g_clear_pointer (&walk->kernels, g_array_unref);
   g_free (walk->wait_s);
-  g_free (walk->prices);
+  g_clear_pointer (&walk->prices, g_array_unref);
   g_free (walk->passages);
   g_free (walk->rank_of_class);
 }
