@@ -33,6 +33,26 @@ for jobs in 2 7; do
   verdict "jobs-$jobs" "$(cmp one.json many.json 2>&1; cmp one.out many.out 2>&1)"
 done
 
+# What bounds rule out is none of the best: the answers are those of a search that runs everything, in spaces where they rule out most. Prints
+# the answer without the counts of what was run ($1: a name; then the search)
+check_pruned ()
+{
+  local name=$1
+  shift
+  "$PODSIM" search "$@" --timings 2>pruned.err | grep -v '^space ' >pruned.out
+  "$PODSIM" search "$@" --timings --exhaustive 2>whole.err | grep -v '^space ' >whole.out
+  verdict "pruned-$name" "$([ -s whole.out ] || cat whole.err
+    cmp pruned.out whole.out 2>&1
+    [ "$(($(runs_of pruned.err) * 3))" -le "$(runs_of whole.err)" ] || echo "$(runs_of pruned.err) of $(runs_of whole.err) were run: bounds rule out next to nothing")"
+}
+
+small=(--layers 8 --seq-len 2048 --global-batch 64 --top 3)
+check_pruned pipelines --topology h100:8x4 --model llama3-8b "${small[@]}" --space cp=1 --space fsdp=1 --space vpp=1,2 --space "schedule=1f1b;gpipe"
+check_pruned torus --topology tpu-v5p:4x4x2 --model llama3-8b "${small[@]}" --space cp=1 --space dp=1
+check_pruned experts --topology h100:8x4 --model mixtral-8x7b "${small[@]}" --space cp=1 --space pp=1,2 --space vpp=1 --space fsdp=1
+check_pruned memory --topology h100:8x4 --model llama3-8b "${small[@]}" --space cp=1 --space vpp=1 --objective memory
+check_pruned cost --topology h100:8x4 --model llama3-8b "${small[@]}" --space "topology=h100:8x4;tpu-v5e:4x8" --space cp=1 --space vpp=1 --space dp=1 --objective cost
+
 # The table and its columns can be asked, when the program has a database
 if "$PODSIM" "${job[@]}" --db probe.sqlite --space tp=8 --space pp=1 --space cp=1 >/dev/null 2>probe.err; then
   # Killed at several moments; each goes on where the last one stopped, and none has more than its chunks to do again

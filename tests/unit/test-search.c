@@ -7,6 +7,7 @@
 
 #include "search/auto-layout.h"
 #include "search/families.h"
+#include "search/frontier.h"
 #include "search/grid.h"
 #include "search/rank.h"
 #include "search/shapes.h"
@@ -218,6 +219,39 @@ static const struct
   { "h100:8x2", { "zero=1", "recompute=none", "cp=1" }, POD_OBJECTIVE_COST, false },
   { "tpu-v5e:2x4", { "recompute=full", "micro-batch=1,4", "zero=0" }, POD_OBJECTIVE_TIME, true },
 };
+
+/* Bounds 0 to 9 in a mixed order, every third of which turns out 5 more: those come out in the order of the sums, of equals the lowest
+ * candidate. */
+START_TEST (frontier_is_in_order)
+{
+  g_autoptr (PodFrontier) frontier = pod_frontier_new (_i == 1);
+  int64_t last = -1;
+  unsigned n = 0;
+
+  for (uint64_t i = 0; i < 10; i++)
+    pod_frontier_add (frontier, i, &(PodRunBound){ .time_ps = _i == 1 ? 0 : (int64_t) (i * 7 % 10), .bytes = (double) (i * 7 % 10) });
+  while (pod_frontier_n_left (frontier) > 0)
+    {
+      const PodFrontierEntry *first = pod_frontier_first (frontier);
+      const guint index = pod_frontier_take (frontier);
+      const PodRunBound *bound = pod_frontier_bound (frontier, pod_frontier_at (frontier, index));
+      const int64_t value = _i == 1 ? (int64_t) bound->bytes : bound->time_ps;
+
+      ck_assert_ptr_eq (first, pod_frontier_at (frontier, index));
+      if (first->near_index == G_MAXUINT && first->candidate % 3 == 0)
+        {
+          pod_frontier_put_back (frontier, index, &(PodRunBound){ .time_ps = _i == 1 ? 0 : value + 5, .bytes = (double) value + 5 });
+          continue;
+        }
+      ck_assert_int_ge (value, last);
+      last = value;
+      n++;
+    }
+  ck_assert_uint_eq (n, 10);
+  ck_assert_uint_eq (pod_frontier_n (frontier), 10);
+  ck_assert_int_eq (last, 9); /* candidate 7's: 0, 3, 6 and 9 come to 5, 6, 7 and 8 */
+}
+END_TEST
 
 START_TEST (threads_change_nothing)
 {
@@ -432,6 +466,7 @@ main (void)
   tcase_add_test (tcase, options_without_effect_stand_once);
   tcase_add_test (tcase, said_options_do_not_vary);
   tcase_add_loop_test (tcase, wrong_limits_are_refused, 0, G_N_ELEMENTS (refused_limits));
+  tcase_add_loop_test (tcase, frontier_is_in_order, 0, 2);
   tcase_add_loop_test (tcase, threads_change_nothing, 0, G_N_ELEMENTS (searches));
   tcase_add_loop_test (tcase, bounds_change_no_answer, 0, G_N_ELEMENTS (searches));
   tcase_add_test (tcase, best_is_the_least_of_all_runs);
