@@ -52,7 +52,8 @@ BUILD = build$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))$(if $(COVERAGE),
 
 # -isystem: our warnings are for our code, not for the macros of a library's headers
 PACKAGE_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(PACKAGES) $(OPTIONAL_PACKAGES) 2>/dev/null))
-PACKAGE_LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES) $(OPTIONAL_PACKAGES) 2>/dev/null)
+# libxml2 is loaded when a file needs it (base/xml-libxml.c)
+PACKAGE_LIBS := $(shell $(PKG_CONFIG) --libs $(filter-out libxml-2.0,$(PACKAGES)) $(OPTIONAL_PACKAGES) 2>/dev/null)
 TEST_CFLAGS = $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(TEST_PACKAGES) 2>/dev/null))
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PACKAGES) 2>/dev/null)
 
@@ -126,8 +127,28 @@ $(BUILD)/podsim-mpi.so: $(MPI_SOURCE) src/search/transport.h $(BUILD)/flags
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(PARSE_FLAGS) $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(MPI_PACKAGE))) $(CFLAGS) -fPIC -shared -o $@ $< $(shell $(PKG_CONFIG) --libs $(MPI_PACKAGE))
 
+# Which XML files came with podsim and are valid: base/xml-known.h
+XML_SCHEMAS := $(sort $(wildcard topologies/*.xsd topologies/*/*.xsd workloads/*.xsd workloads/*/*.xsd))
+XML_FILES := $(sort $(foreach folder,$(dir $(XML_SCHEMAS)),$(wildcard $(folder)*.xml)))
+KNOWN_XML = $(BUILD)/tools/known-xml
+KNOWN_OBJECT = $(BUILD)/obj/known-xml.o
+
+$(KNOWN_XML): build-aux/known-xml.c $(call object,$(filter src/base/%,$(LIB_SOURCES))) | $(TSAN_OBJECT)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D) && $(COMPILE) -o $@ $^ $(LIBS)
+
+# The list of names: for a file that was taken away
+$(BUILD)/known-xml.c: $(KNOWN_XML) $(XML_SCHEMAS) $(XML_FILES) $(BUILD)/xml-files
+	$(Q)ASAN_OPTIONS=detect_leaks=0 $(KNOWN_XML) $(XML_SCHEMAS) >$@
+
+$(BUILD)/xml-files: FORCE
+	$(call record,$(XML_FILES))
+
+$(KNOWN_OBJECT): $(BUILD)/known-xml.c
+	$(Q)mkdir -p $(@D) && $(COMPILE) -c -o $@ $<
+
 # From nothing each time: ar would keep the members whose source is gone
-$(LIBRARY): $(call object,$(LIB_SOURCES)) $(call asset_object,$(ASSETS)) $(BUILD)/library-objects
+$(LIBRARY): $(call object,$(LIB_SOURCES)) $(call asset_object,$(ASSETS)) $(KNOWN_OBJECT) $(BUILD)/library-objects
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 

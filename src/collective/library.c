@@ -170,7 +170,7 @@ pod_library_free (PodLibrary *library)
 /* ---- reading ---- */
 
 static bool
-read_kinds (const PodXml *xml, xmlNodePtr node, unsigned *out, GError **error)
+read_kinds (const PodXml *xml, PodXmlNode *node, unsigned *out, GError **error)
 {
   g_autofree char *text = pod_xml_attr (node, "kinds");
   g_auto (GStrv) words = g_strsplit (text != NULL ? text : "", " ", -1);
@@ -191,13 +191,13 @@ read_kinds (const PodXml *xml, xmlNodePtr node, unsigned *out, GError **error)
 }
 
 static bool
-read_number (const PodXml *xml, xmlNodePtr node, PodLibraryPath *path, GError **error)
+read_number (const PodXml *xml, PodXmlNode *node, PodLibraryPath *path, GError **error)
 {
   for (size_t i = 0; i < pod_n_library_numbers; i++)
     {
       double *value = pod_library_number (path, i);
 
-      if (strcmp ((const char *) node->name, pod_library_numbers[i].name) != 0)
+      if (strcmp (node->name, pod_library_numbers[i].name) != 0)
         continue;
       if (path->sources[i] != NULL)
         return pod_xml_error (xml, node, error, "%s stands twice", pod_library_numbers[i].name);
@@ -213,7 +213,7 @@ read_number (const PodXml *xml, xmlNodePtr node, PodLibraryPath *path, GError **
 }
 
 static bool
-check_path (const PodXml *xml, xmlNodePtr node, const PodLibraryPath *path, GError **error)
+check_path (const PodXml *xml, PodXmlNode *node, const PodLibraryPath *path, GError **error)
 {
   if (!(path->rate_ratio > 0))
     return pod_xml_error (xml, node, error, "a path needs a rate above 0");
@@ -230,7 +230,7 @@ check_path (const PodXml *xml, xmlNodePtr node, const PodLibraryPath *path, GErr
 }
 
 static bool
-read_path (const PodXml *xml, xmlNodePtr node, PodLibraryDevice *device, GError **error)
+read_path (const PodXml *xml, PodXmlNode *node, PodLibraryDevice *device, GError **error)
 {
   PodLibraryPath *path = path_new ();
   g_autofree char *protocol = pod_xml_attr (node, "protocol");
@@ -246,7 +246,7 @@ read_path (const PodXml *xml, xmlNodePtr node, PodLibraryDevice *device, GError 
                           "a path needs an algorithm, and a protocol of ll, ll128 or simple");
   if (!read_kinds (xml, node, &path->kinds, error))
     return false;
-  for (xmlNodePtr child = pod_xml_child (node, NULL); child != NULL;
+  for (PodXmlNode *child = pod_xml_child (node, NULL); child != NULL;
        child = pod_xml_next (child, NULL))
     if (!read_number (xml, child, path, error))
       return false;
@@ -254,7 +254,7 @@ read_path (const PodXml *xml, xmlNodePtr node, PodLibraryDevice *device, GError 
 }
 
 static bool
-read_switch (const PodXml *xml, xmlNodePtr node, PodLibraryDevice *device, GError **error)
+read_switch (const PodXml *xml, PodXmlNode *node, PodLibraryDevice *device, GError **error)
 {
   g_autofree char *dtypes = pod_xml_attr (node, "switch_dtypes");
   g_auto (GStrv) words = g_strsplit (dtypes != NULL ? dtypes : "", " ", -1);
@@ -287,7 +287,7 @@ read_switch (const PodXml *xml, xmlNodePtr node, PodLibraryDevice *device, GErro
 }
 
 static bool
-read_device (const PodXml *xml, xmlNodePtr node, PodLibrary *library, GError **error)
+read_device (const PodXml *xml, PodXmlNode *node, PodLibrary *library, GError **error)
 {
   PodLibraryDevice *device = device_new ();
   g_autofree char *chips = pod_xml_attr (node, "chips");
@@ -300,10 +300,10 @@ read_device (const PodXml *xml, xmlNodePtr node, PodLibrary *library, GError **e
   device->date = pod_xml_attr (node, "date");
   if (!read_switch (xml, node, device, error))
     return false;
-  for (xmlNodePtr child = pod_xml_child (node, NULL); child != NULL;
+  for (PodXmlNode *child = pod_xml_child (node, NULL); child != NULL;
        child = pod_xml_next (child, NULL))
     {
-      if (strcmp ((const char *) child->name, "note") == 0)
+      if (strcmp (child->name, "note") == 0)
         {
           char *text = pod_xml_attr (child, "text");
 
@@ -367,7 +367,7 @@ static PodLibrary *
 read_library (const PodXml *xml, GError **error)
 {
   g_autoptr (PodLibrary) library = g_new0 (PodLibrary, 1);
-  xmlNodePtr root = pod_xml_root (xml);
+  PodXmlNode *root = pod_xml_root (xml);
 
   library->devices = g_ptr_array_new_with_free_func (free_device);
   library->file = g_strdup (xml->file);
@@ -379,7 +379,7 @@ read_library (const PodXml *xml, GError **error)
       pod_xml_error (xml, root, error, "a library needs a name and a title");
       return NULL;
     }
-  for (xmlNodePtr node = pod_xml_child (root, "device"); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (root, "device"); node != NULL;
        node = pod_xml_next (node, "device"))
     if (!read_device (xml, node, library, error))
       return NULL;
@@ -393,7 +393,7 @@ read_library (const PodXml *xml, GError **error)
 static char *
 find_file (const char *name, GError **error)
 {
-  g_autoptr (GPtrArray) names = pod_data_list ("topologies/libraries", ".xml");
+  g_autoptr (GPtrArray) names = NULL;
   g_autofree char *prefix = g_strconcat (name, "-", NULL);
   g_autofree char *with_suffix = g_strconcat (name, ".xml", NULL);
   g_autoptr (GString) known = g_string_new (NULL);
@@ -406,6 +406,7 @@ find_file (const char *name, GError **error)
     file = pod_data_find ("topologies/libraries", with_suffix, ".xml");
   if (file != NULL)
     return file;
+  names = pod_data_list ("topologies/libraries", ".xml");
   for (guint i = 0; i < names->len; i++)
     {
       const char *known_name = g_ptr_array_index (names, i);

@@ -77,7 +77,7 @@ take_row (const ChipRow *row, const char *what, char **out_why)
 }
 
 static PodNcclChip
-guess_by_link (xmlNodePtr pci, const char *sm, const char *gcn, char **out_why)
+guess_by_link (PodXmlNode *pci, const char *sm, const char *gcn, char **out_why)
 {
   g_autofree char *speed = pod_xml_attr (pci, "link_speed");
   g_autofree char *vendor = pod_xml_attr (pci, "vendor");
@@ -99,7 +99,7 @@ guess_by_link (xmlNodePtr pci, const char *sm, const char *gcn, char **out_why)
 }
 
 PodNcclChip
-pod_nccl_chip (xmlNodePtr pci, xmlNodePtr gpu, char **out_why)
+pod_nccl_chip (PodXmlNode *pci, PodXmlNode *gpu, char **out_why)
 {
   g_autofree char *device = pod_xml_attr (pci, "device");
   g_autofree char *gcn = gpu != NULL ? pod_xml_attr (gpu, "gcn") : NULL;

@@ -18,7 +18,7 @@ link_rate (const PodNcclReader *reader)
 }
 
 static bool
-add_nvlink (PodNcclReader *reader, PodNcclGpu *gpu, xmlNodePtr link, PodDraftVertex cpu,
+add_nvlink (PodNcclReader *reader, PodNcclGpu *gpu, PodXmlNode *link, PodDraftVertex cpu,
             GError **error)
 {
   g_autofree char *target = pod_xml_attr (link, "target");
@@ -29,7 +29,7 @@ add_nvlink (PodNcclReader *reader, PodNcclGpu *gpu, xmlNodePtr link, PodDraftVer
 
   if (target == NULL)
     return pod_xml_error (reader->xml, link, error, "<%s> lacks the attribute target",
-                          (const char *) link->name);
+                          link->name);
   if (!pod_nccl_count (reader, link, "count", POD_NCCL_MAX_COUNT, &count, error))
     return false;
   if (count == 0)
@@ -48,7 +48,7 @@ add_nvlink (PodNcclReader *reader, PodNcclGpu *gpu, xmlNodePtr link, PodDraftVer
     }
   else if (is_gpu_class (code))
     return pod_xml_error (reader->xml, link, error, "<%s> target: no GPU has the busid '%s'",
-                          (const char *) link->name, target);
+                          link->name, target);
   else /* NVSwitches are not listed, and ffffffff:ff:ff.0 is one that the machine hides */
     gpu->to_switch += (double) count;
   return true;
@@ -56,7 +56,7 @@ add_nvlink (PodNcclReader *reader, PodNcclGpu *gpu, xmlNodePtr link, PodDraftVer
 
 /* bw in MB/s and count: NCCL multiplies and divides by 1000. */
 static bool
-add_c2c (PodNcclReader *reader, const PodNcclGpu *gpu, xmlNodePtr c2c, PodDraftVertex cpu,
+add_c2c (PodNcclReader *reader, const PodNcclGpu *gpu, PodXmlNode *c2c, PodDraftVertex cpu,
          GError **error)
 {
   guint64 bw = 0;
@@ -72,12 +72,12 @@ add_c2c (PodNcclReader *reader, const PodNcclGpu *gpu, xmlNodePtr c2c, PodDraftV
 }
 
 bool
-pod_nccl_add_gpu_links (PodNcclReader *reader, xmlNodePtr parent, unsigned host, PodDraftVertex cpu,
+pod_nccl_add_gpu_links (PodNcclReader *reader, PodXmlNode *parent, unsigned host, PodDraftVertex cpu,
                         GError **error)
 {
-  for (xmlNodePtr pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
+  for (PodXmlNode *pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
     {
-      xmlNodePtr element = pod_xml_child (pci, "gpu");
+      PodXmlNode *element = pod_xml_child (pci, "gpu");
       if (element == NULL)
         {
           if (!pod_nccl_add_gpu_links (reader, pci, host, cpu, error))
@@ -88,9 +88,9 @@ pod_nccl_add_gpu_links (PodNcclReader *reader, xmlNodePtr parent, unsigned host,
       if (bus == NULL)
         return false;
       PodNcclGpu *gpu = g_hash_table_lookup (reader->by_bus, bus);
-      for (xmlNodePtr link = pod_xml_child (element, NULL); link != NULL;
+      for (PodXmlNode *link = pod_xml_child (element, NULL); link != NULL;
            link = pod_xml_next (link, NULL))
-        if (strcmp ((const char *) link->name, "c2c") == 0
+        if (strcmp (link->name, "c2c") == 0
                 ? !add_c2c (reader, gpu, link, cpu, error)
                 : !add_nvlink (reader, gpu, link, cpu, error))
           return false;

@@ -14,7 +14,7 @@ typedef struct
 
 /* By what <pci> and <gpu> (nullable) say; *out_why (transfer full): which of it, and how sure that
  * is. Never fails: the last resort is a guess by the PCIe generation. */
-PodNcclChip pod_nccl_chip (xmlNodePtr pci, xmlNodePtr gpu, char **out_why);
+PodNcclChip pod_nccl_chip (PodXmlNode *pci, PodXmlNode *gpu, char **out_why);
 
 /* One direction of a PCIe link, from "32.0 GT/s PCIe" and "16"; false for what is no such text. An
  * empty or unknown speed counts as 8 GT/s and width 0 as 16, as in NCCL, and sets *out_is_default.
@@ -40,8 +40,8 @@ enum
 
 typedef struct
 {
-  xmlNodePtr pci;
-  xmlNodePtr gpu; /* (nullable) */
+  PodXmlNode *pci;
+  PodXmlNode *gpu; /* (nullable) */
   char *bus;      /* with its host in front */
   unsigned host;  /* index */
   guint64 dev;    /* POD_NCCL_NO_DEV: not given */
@@ -71,16 +71,16 @@ typedef struct
 } PodNcclReader;
 
 /* Puts the line before what the draft complained of; returns false. */
-bool pod_nccl_at (const PodNcclReader *reader, xmlNodePtr node, GError **error);
+bool pod_nccl_at (const PodNcclReader *reader, PodXmlNode *node, GError **error);
 /* A whole number in an attribute; absent: *out stays. */
-bool pod_nccl_count (const PodNcclReader *reader, xmlNodePtr node, const char *name, guint64 most,
+bool pod_nccl_count (const PodNcclReader *reader, PodXmlNode *node, const char *name, guint64 most,
                      guint64 *out, GError **error);
 /* A name that no other host has. Returns: (transfer full) */
 char *pod_nccl_name (const PodNcclReader *reader, unsigned host, const char *kind,
                      const char *name);
 /* busid, which links name, with its host. Returns: (transfer full) (nullable) */
-char *pod_nccl_bus (const PodNcclReader *reader, xmlNodePtr pci, unsigned host, GError **error);
-bool pod_nccl_join (PodNcclReader *reader, xmlNodePtr node, PodDraftVertex from, PodDraftVertex to,
+char *pod_nccl_bus (const PodNcclReader *reader, PodXmlNode *pci, unsigned host, GError **error);
+bool pod_nccl_join (PodNcclReader *reader, PodXmlNode *node, PodDraftVertex from, PodDraftVertex to,
                     double bytes_per_s, double latency_s, GError **error);
 
 /* -- nccl-links.c --------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ bool pod_nccl_join (PodNcclReader *reader, xmlNodePtr node, PodDraftVertex from,
 
 /* What the <gpu> below @parent list: links to the socket @cpu are made, those to GPUs and switches
  * counted. */
-bool pod_nccl_add_gpu_links (PodNcclReader *reader, xmlNodePtr parent, unsigned host,
+bool pod_nccl_add_gpu_links (PodNcclReader *reader, PodXmlNode *parent, unsigned host,
                              PodDraftVertex cpu, GError **error);
 /* The links that were counted, or assumed. */
 bool pod_nccl_add_scale_up (PodNcclReader *reader, GError **error);

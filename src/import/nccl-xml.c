@@ -31,22 +31,22 @@ reader_clear (PodNcclReader *reader)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodNcclReader, reader_clear)
 
 static bool
-is_element (xmlNodePtr node, const char *name)
+is_element (PodXmlNode *node, const char *name)
 {
-  return strcmp ((const char *) node->name, name) == 0;
+  return strcmp (node->name, name) == 0;
 }
 
 /* Puts the line before what the draft complained of. */
 bool
-pod_nccl_at (const PodNcclReader *reader, xmlNodePtr node, GError **error)
+pod_nccl_at (const PodNcclReader *reader, PodXmlNode *node, GError **error)
 {
-  g_prefix_error (error, "%s:%ld: ", reader->xml->file, xmlGetLineNo (node));
+  g_prefix_error (error, "%s:%u: ", reader->xml->file, node->line);
   return false;
 }
 
 /* A whole number in an attribute; absent: *out stays. */
 bool
-pod_nccl_count (const PodNcclReader *reader, xmlNodePtr node, const char *name, guint64 most,
+pod_nccl_count (const PodNcclReader *reader, PodXmlNode *node, const char *name, guint64 most,
                 guint64 *out, GError **error)
 {
   g_autofree char *text = pod_xml_attr (node, name);
@@ -55,7 +55,7 @@ pod_nccl_count (const PodNcclReader *reader, xmlNodePtr node, const char *name, 
     return true;
   return pod_xml_error (reader->xml, node, error,
                         "<%s> %s: expected a whole number up to %" G_GUINT64_FORMAT ", got '%s'",
-                        (const char *) node->name, name, most, text);
+                        node->name, name, most, text);
 }
 
 /* -- what elements are --------------------------------------------------------------------------
@@ -71,20 +71,20 @@ static const struct
 };
 
 static bool
-check_children (const PodNcclReader *reader, xmlNodePtr node, GError **error)
+check_children (const PodNcclReader *reader, PodXmlNode *node, GError **error)
 {
   const char *allowed = " ";
 
   for (size_t i = 0; i < G_N_ELEMENTS (nesting); i++)
     if (is_element (node, nesting[i].parent))
       allowed = nesting[i].children;
-  for (xmlNodePtr child = pod_xml_child (node, NULL); child != NULL;
+  for (PodXmlNode *child = pod_xml_child (node, NULL); child != NULL;
        child = pod_xml_next (child, NULL))
     {
-      g_autofree char *name = g_strdup_printf (" %s ", (const char *) child->name);
+      g_autofree char *name = g_strdup_printf (" %s ", child->name);
       if (strstr (allowed, name) == NULL)
         return pod_xml_error (reader->xml, child, error, "<%s> is not expected in <%s>",
-                              (const char *) child->name, (const char *) node->name);
+                              child->name, node->name);
       if (!check_children (reader, child, error))
         return false;
     }
@@ -100,7 +100,7 @@ typedef enum
 } PciKind;
 
 static PciKind
-kind_of (xmlNodePtr pci)
+kind_of (PodXmlNode *pci)
 {
   g_autofree char *class_text = pod_xml_attr (pci, "class");
   const char *code = class_text != NULL ? class_text : "";
@@ -119,7 +119,7 @@ kind_of (xmlNodePtr pci)
 }
 
 static unsigned
-host_of (PodNcclReader *reader, xmlNodePtr cpu)
+host_of (PodNcclReader *reader, PodXmlNode *cpu)
 {
   g_autofree char *hash = pod_xml_attr (cpu, "host_hash");
   const char *name = hash != NULL ? hash : "";
@@ -141,7 +141,7 @@ pod_nccl_name (const PodNcclReader *reader, unsigned host, const char *kind, con
 
 /* busid, which links name, with its host. Returns: (transfer full) (nullable) */
 char *
-pod_nccl_bus (const PodNcclReader *reader, xmlNodePtr pci, unsigned host, GError **error)
+pod_nccl_bus (const PodNcclReader *reader, PodXmlNode *pci, unsigned host, GError **error)
 {
   g_autofree char *bus = pod_xml_attr (pci, "busid");
 
@@ -157,7 +157,7 @@ pod_nccl_bus (const PodNcclReader *reader, xmlNodePtr pci, unsigned host, GError
  */
 
 static bool
-collect_gpu (PodNcclReader *reader, xmlNodePtr pci, unsigned host, GError **error)
+collect_gpu (PodNcclReader *reader, PodXmlNode *pci, unsigned host, GError **error)
 {
   PodNcclGpu *gpu = g_new0 (PodNcclGpu, 1);
 
@@ -183,9 +183,9 @@ collect_gpu (PodNcclReader *reader, xmlNodePtr pci, unsigned host, GError **erro
 }
 
 static bool
-collect_gpus (PodNcclReader *reader, xmlNodePtr parent, unsigned host, GError **error)
+collect_gpus (PodNcclReader *reader, PodXmlNode *parent, unsigned host, GError **error)
 {
-  for (xmlNodePtr pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
+  for (PodXmlNode *pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
     if (kind_of (pci) == PCI_GPU ? !collect_gpu (reader, pci, host, error)
                                  : !collect_gpus (reader, pci, host, error))
       return false;
@@ -217,8 +217,8 @@ choose_chip (PodNcclReader *reader, GError **error)
       if (i > 0 && strcmp (guess.chip, reader->guess.chip) != 0)
         {
           g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-                       "%s:%ld: %s beside %s: a machine of two kinds of chips is not modelled",
-                       reader->xml->file, xmlGetLineNo (gpu->pci), guess.chip, reader->guess.chip);
+                       "%s:%u: %s beside %s: a machine of two kinds of chips is not modelled",
+                       reader->xml->file, gpu->pci->line, guess.chip, reader->guess.chip);
           return false;
         }
       reader->guess = guess;
@@ -238,9 +238,9 @@ choose_chip (PodNcclReader *reader, GError **error)
 }
 
 static bool
-find_gpus (PodNcclReader *reader, xmlNodePtr system, GError **error)
+find_gpus (PodNcclReader *reader, PodXmlNode *system, GError **error)
 {
-  for (xmlNodePtr cpu = pod_xml_child (system, "cpu"); cpu != NULL; cpu = pod_xml_next (cpu, "cpu"))
+  for (PodXmlNode *cpu = pod_xml_child (system, "cpu"); cpu != NULL; cpu = pod_xml_next (cpu, "cpu"))
     if (!collect_gpus (reader, cpu, host_of (reader, cpu), error))
       return false;
   if (reader->gpus->len == 0)
@@ -268,7 +268,7 @@ find_gpus (PodNcclReader *reader, xmlNodePtr system, GError **error)
  */
 
 bool
-pod_nccl_join (PodNcclReader *reader, xmlNodePtr node, PodDraftVertex from, PodDraftVertex to,
+pod_nccl_join (PodNcclReader *reader, PodXmlNode *node, PodDraftVertex from, PodDraftVertex to,
                double bytes_per_s, double latency_s, GError **error)
 {
   PodDraftLink link
@@ -280,7 +280,7 @@ pod_nccl_join (PodNcclReader *reader, xmlNodePtr node, PodDraftVertex from, PodD
 
 /* Of the link between a <pci> and what it hangs on. */
 static bool
-pcie_rate (PodNcclReader *reader, xmlNodePtr pci, double *out, GError **error)
+pcie_rate (PodNcclReader *reader, PodXmlNode *pci, double *out, GError **error)
 {
   g_autofree char *speed = pod_xml_attr (pci, "link_speed");
   g_autofree char *width = pod_xml_attr (pci, "link_width");
@@ -298,7 +298,7 @@ pcie_rate (PodNcclReader *reader, xmlNodePtr pci, double *out, GError **error)
 
 /* Mbit/s. NCCL takes 10 Gbit/s where there is none. */
 static bool
-net_rate (PodNcclReader *reader, xmlNodePtr net, double *out, GError **error)
+net_rate (PodNcclReader *reader, PodXmlNode *net, double *out, GError **error)
 {
   g_autofree char *text = pod_xml_attr (net, "speed");
   gint64 speed = 0;
@@ -312,7 +312,7 @@ net_rate (PodNcclReader *reader, xmlNodePtr net, double *out, GError **error)
 }
 
 static bool
-add_net (PodNcclReader *reader, xmlNodePtr net, unsigned host, PodDraftVertex nic, GError **error)
+add_net (PodNcclReader *reader, PodXmlNode *net, unsigned host, PodDraftVertex nic, GError **error)
 {
   g_autofree char *name = pod_xml_attr (net, "name");
   g_autofree char *dev = pod_xml_attr (net, "dev");
@@ -338,10 +338,10 @@ add_net (PodNcclReader *reader, xmlNodePtr net, unsigned host, PodDraftVertex ni
 
 /* The ports of a <nic>, on the vertex @nic. */
 static bool
-add_nets (PodNcclReader *reader, xmlNodePtr nic_element, unsigned host, PodDraftVertex nic,
+add_nets (PodNcclReader *reader, PodXmlNode *nic_element, unsigned host, PodDraftVertex nic,
           GError **error)
 {
-  for (xmlNodePtr net = pod_xml_child (nic_element, "net"); net != NULL;
+  for (PodXmlNode *net = pod_xml_child (nic_element, "net"); net != NULL;
        net = pod_xml_next (net, "net"))
     if (!add_net (reader, net, host, nic, error))
       return false;
@@ -349,9 +349,9 @@ add_nets (PodNcclReader *reader, xmlNodePtr nic_element, unsigned host, PodDraft
 }
 
 static bool
-add_nic (PodNcclReader *reader, xmlNodePtr pci, unsigned host, PodDraftVertex nic, GError **error)
+add_nic (PodNcclReader *reader, PodXmlNode *pci, unsigned host, PodDraftVertex nic, GError **error)
 {
-  xmlNodePtr element = pod_xml_child (pci, "nic");
+  PodXmlNode *element = pod_xml_child (pci, "nic");
 
   if (element == NULL)
     reader->n_dark_nics++;
@@ -361,11 +361,11 @@ add_nic (PodNcclReader *reader, xmlNodePtr pci, unsigned host, PodDraftVertex ni
   return true;
 }
 
-static bool add_pcis (PodNcclReader *reader, xmlNodePtr parent, unsigned host, PodDraftVertex above,
+static bool add_pcis (PodNcclReader *reader, PodXmlNode *parent, unsigned host, PodDraftVertex above,
                       GError **error);
 
 static bool
-add_pci (PodNcclReader *reader, xmlNodePtr pci, unsigned host, PodDraftVertex above, GError **error)
+add_pci (PodNcclReader *reader, PodXmlNode *pci, unsigned host, PodDraftVertex above, GError **error)
 {
   g_autofree char *bus = pod_nccl_bus (reader, pci, host, error);
   PciKind kind = kind_of (pci);
@@ -396,10 +396,10 @@ add_pci (PodNcclReader *reader, xmlNodePtr pci, unsigned host, PodDraftVertex ab
 }
 
 static bool
-add_pcis (PodNcclReader *reader, xmlNodePtr parent, unsigned host, PodDraftVertex above,
+add_pcis (PodNcclReader *reader, PodXmlNode *parent, unsigned host, PodDraftVertex above,
           GError **error)
 {
-  for (xmlNodePtr pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
+  for (PodXmlNode *pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
     if (!add_pci (reader, pci, host, above, error))
       return false;
   return true;
@@ -407,15 +407,15 @@ add_pcis (PodNcclReader *reader, xmlNodePtr parent, unsigned host, PodDraftVerte
 
 /* <pcilink>: a second way between two PCIe switches, at the rate of the one that names it. */
 static bool
-add_pci_links (PodNcclReader *reader, xmlNodePtr parent, unsigned host, GError **error)
+add_pci_links (PodNcclReader *reader, PodXmlNode *parent, unsigned host, GError **error)
 {
-  for (xmlNodePtr pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
+  for (PodXmlNode *pci = pod_xml_child (parent, "pci"); pci != NULL; pci = pod_xml_next (pci, "pci"))
     {
       g_autofree char *bus = pod_nccl_bus (reader, pci, host, error);
       if (bus == NULL)
         return false;
       unsigned from = GPOINTER_TO_UINT (g_hash_table_lookup (reader->vertices, bus));
-      for (xmlNodePtr link = pod_xml_child (pci, "pcilink"); link != NULL;
+      for (PodXmlNode *link = pod_xml_child (pci, "pcilink"); link != NULL;
            link = pod_xml_next (link, "pcilink"))
         {
           g_autofree char *target = pod_xml_attr (link, "target");
@@ -442,7 +442,7 @@ add_pci_links (PodNcclReader *reader, xmlNodePtr parent, unsigned host, GError *
 
 typedef struct
 {
-  xmlNodePtr element;
+  PodXmlNode *element;
   unsigned host;
   PodDraftVertex vertex;
 } Socket;
@@ -492,7 +492,7 @@ add_socket (PodNcclReader *reader, Socket *socket, unsigned index, GError **erro
       || !add_pci_links (reader, socket->element, socket->host, error)
       || !pod_nccl_add_gpu_links (reader, socket->element, socket->host, socket->vertex, error))
     return false;
-  for (xmlNodePtr nic = pod_xml_child (socket->element, "nic"); nic != NULL;
+  for (PodXmlNode *nic = pod_xml_child (socket->element, "nic"); nic != NULL;
        nic = pod_xml_next (nic, "nic")) /* not on PCIe: its ports hang on the socket */
     if (!add_nets (reader, nic, socket->host, socket->vertex, error))
       return false;
@@ -500,11 +500,11 @@ add_socket (PodNcclReader *reader, Socket *socket, unsigned index, GError **erro
 }
 
 static bool
-add_sockets (PodNcclReader *reader, xmlNodePtr system, GError **error)
+add_sockets (PodNcclReader *reader, PodXmlNode *system, GError **error)
 {
   g_autoptr (GArray) sockets = g_array_new (FALSE, TRUE, sizeof (Socket));
 
-  for (xmlNodePtr cpu = pod_xml_child (system, "cpu"); cpu != NULL; cpu = pod_xml_next (cpu, "cpu"))
+  for (PodXmlNode *cpu = pod_xml_child (system, "cpu"); cpu != NULL; cpu = pod_xml_next (cpu, "cpu"))
     {
       Socket socket = { .element = cpu, .host = host_of (reader, cpu) };
       if (!add_socket (reader, &socket, sockets->len, error))
@@ -544,7 +544,7 @@ note_defaults (const PodNcclReader *reader)
 static bool
 read_system (PodNcclReader *reader, GError **error)
 {
-  xmlNodePtr system = pod_xml_root (reader->xml);
+  PodXmlNode *system = pod_xml_root (reader->xml);
   g_autofree char *version = pod_xml_attr (system, "version");
 
   if (!is_element (system, "system"))

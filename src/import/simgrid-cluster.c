@@ -17,7 +17,7 @@ enum
 /* -- reading ----------------------------------------------------------------------------------- */
 
 static char *
-attr_or (xmlNodePtr node, const char *name, const char *otherwise)
+attr_or (PodXmlNode *node, const char *name, const char *otherwise)
 {
   char *text = pod_xml_attr (node, name);
 
@@ -25,7 +25,7 @@ attr_or (xmlNodePtr node, const char *name, const char *otherwise)
 }
 
 bool
-pod_sg_cluster_read (const PodXml *xml, xmlNodePtr node, PodSgCluster *out, GError **error)
+pod_sg_cluster_read (const PodXml *xml, PodXmlNode *node, PodSgCluster *out, GError **error)
 {
   PodSgPolicy backbone = POD_SG_SHARED;
 
@@ -159,8 +159,8 @@ make_torus (const PodXml *xml, const PodSgCluster *cluster, const char *name, GE
   if (n_dims > 3 || cluster->policy != POD_SG_SPLITDUPLEX || cluster->limiter_bytes_per_s > 0)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-                   "%s:%ld: a torus has at most three dimensions, SPLITDUPLEX links and no limiter",
-                   xml->file, xmlGetLineNo (cluster->node));
+                   "%s:%u: a torus has at most three dimensions, SPLITDUPLEX links and no limiter",
+                   xml->file, cluster->node->line);
       return NULL;
     }
   for (unsigned i = 0; i < n_dims; i++)

@@ -8,7 +8,7 @@
 
 /* A link's id, or that of one direction of a SPLITDUPLEX link: L_UP, L_DOWN. */
 static bool
-find_step (const PodSgPlatform *platform, xmlNodePtr node, const char *id, PodSgStep *out,
+find_step (const PodSgPlatform *platform, PodXmlNode *node, const char *id, PodSgStep *out,
            GError **error)
 {
   g_autofree char *stem = g_strdup (id);
@@ -24,11 +24,11 @@ find_step (const PodSgPlatform *platform, xmlNodePtr node, const char *id, PodSg
     }
   return out->link != NULL
          || pod_xml_error (platform->xml, node, error, "<%s>: no link has the id '%s'",
-                           (const char *) node->name, id);
+                           node->name, id);
 }
 
 static bool
-read_step (const PodSgPlatform *platform, xmlNodePtr node, PodSgStep *out, GError **error)
+read_step (const PodSgPlatform *platform, PodXmlNode *node, PodSgStep *out, GError **error)
 {
   g_autofree char *id = pod_sg_need_attr (platform, node, "id", error);
   g_autofree char *direction = pod_xml_attr (node, "direction");
@@ -50,14 +50,14 @@ read_step (const PodSgPlatform *platform, xmlNodePtr node, PodSgStep *out, GErro
 }
 
 static PodSgPoint *
-find_point (const PodSgPlatform *platform, xmlNodePtr node, const char *attribute, GError **error)
+find_point (const PodSgPlatform *platform, PodXmlNode *node, const char *attribute, GError **error)
 {
   g_autofree char *id = pod_sg_need_attr (platform, node, attribute, error);
   PodSgPoint *point = id != NULL ? g_hash_table_lookup (platform->point_by_id, id) : NULL;
 
   if (id != NULL && point == NULL)
     pod_xml_error (platform->xml, node, error, "<%s> %s: no host or router '%s'",
-                   (const char *) node->name, attribute, id);
+                   node->name, attribute, id);
   return point;
 }
 
@@ -74,7 +74,7 @@ is_within (const PodSgPoint *point, const PodSgZone *zone, const char *member)
 
 /* The position in @zone of what src or dst names, and the point where the links begin or end. */
 static bool
-find_end (const PodSgPlatform *platform, const PodSgZone *zone, xmlNodePtr node,
+find_end (const PodSgPlatform *platform, const PodSgZone *zone, PodXmlNode *node,
           const char *attribute, const char *gateway, unsigned *out_member, PodSgPoint **out_point,
           GError **error)
 {
@@ -85,25 +85,25 @@ find_end (const PodSgPlatform *platform, const PodSgZone *zone, xmlNodePtr node,
   *out_member = GPOINTER_TO_UINT (g_hash_table_lookup (zone->positions, id)) - 1;
   if (*out_member == UINT_MAX)
     return pod_xml_error (platform->xml, node, error, "<%s> %s: '%s' is not in zone '%s'",
-                          (const char *) node->name, attribute, id, zone->id);
+                          node->name, attribute, id, zone->id);
   *out_point = find_point (platform, node, gateway, error);
   if (*out_point == NULL)
     return false;
   return is_within (*out_point, zone, id)
          || pod_xml_error (platform->xml, node, error, "<%s> %s: '%s' is not in '%s'",
-                           (const char *) node->name, gateway, (*out_point)->id, id);
+                           node->name, gateway, (*out_point)->id, id);
 }
 
 static bool
 read_steps (const PodSgPlatform *platform, PodSgPath *path, GError **error)
 {
-  for (xmlNodePtr node = pod_xml_child (path->node, NULL); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (path->node, NULL); node != NULL;
        node = pod_xml_next (node, NULL))
     {
       PodSgStep step = { 0 };
       if (!pod_sg_is (node, "link_ctn"))
         return pod_xml_error (platform->xml, node, error, "<%s> is not expected in a route",
-                              (const char *) node->name);
+                              node->name);
       if (!read_step (platform, node, &step, error))
         return false;
       step.link->is_used = true;
@@ -123,7 +123,7 @@ add_path (PodSgZone *zone, unsigned from, unsigned to, PodSgPath *path)
 }
 
 static bool
-read_route (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, GError **error)
+read_route (PodSgPlatform *platform, PodSgZone *zone, PodXmlNode *node, GError **error)
 {
   bool is_plain = pod_sg_is (node, "route");
   g_autofree char *symmetrical = pod_xml_attr (node, "symmetrical");
@@ -154,7 +154,7 @@ read_route (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, GError **
 
 /* One of a host's links in a zone with cluster routing. */
 static bool
-find_wire (const PodSgPlatform *platform, xmlNodePtr node, const char *attribute, PodSgWire *out,
+find_wire (const PodSgPlatform *platform, PodXmlNode *node, const char *attribute, PodSgWire *out,
            GError **error)
 {
   g_autofree char *id = pod_sg_need_attr (platform, node, attribute, error);
@@ -171,7 +171,7 @@ find_wire (const PodSgPlatform *platform, xmlNodePtr node, const char *attribute
 }
 
 static bool
-read_host_link (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, GError **error)
+read_host_link (PodSgPlatform *platform, PodSgZone *zone, PodXmlNode *node, GError **error)
 {
   g_autofree char *up_id = pod_xml_attr (node, "up");
   g_autofree char *down_id = pod_xml_attr (node, "down");
@@ -197,7 +197,7 @@ read_host_link (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, GErro
 bool
 pod_sg_read_routes (PodSgPlatform *platform, PodSgZone *zone, GError **error)
 {
-  for (xmlNodePtr node = pod_xml_child (zone->node, NULL); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (zone->node, NULL); node != NULL;
        node = pod_xml_next (node, NULL))
     {
       bool is_route = pod_sg_is (node, "route") || pod_sg_is (node, "zoneRoute")

@@ -14,7 +14,7 @@ typedef enum
 typedef struct
 {
   char *id;
-  xmlNodePtr node;
+  PodXmlNode *node;
   double bytes_per_s;
   double latency_s;
   PodSgPolicy policy;
@@ -39,7 +39,7 @@ typedef struct
 /* A <route> or <zoneRoute>: between two points, gateways in the latter case. */
 typedef struct
 {
-  xmlNodePtr node;
+  PodXmlNode *node;
   struct PodSgPoint *from;
   struct PodSgPoint *to;
   GArray *steps; /* (element-type PodSgStep) */
@@ -75,7 +75,7 @@ typedef enum
 typedef struct PodSgZone
 {
   char *id;
-  xmlNodePtr node;
+  PodXmlNode *node;
   struct PodSgZone *parent; /* (nullable) */
   unsigned depth;
   PodSgRouting routing;
@@ -114,14 +114,14 @@ typedef struct
 
 /* -- simgrid-units.c: quantities in attributes; absent leaves *out alone -------------------------
  */
-bool pod_sg_bandwidth (const PodXml *xml, xmlNodePtr node, const char *name, bool is_required,
+bool pod_sg_bandwidth (const PodXml *xml, PodXmlNode *node, const char *name, bool is_required,
                        double *out, GError **error);
-bool pod_sg_time (const PodXml *xml, xmlNodePtr node, const char *name, double *out,
+bool pod_sg_time (const PodXml *xml, PodXmlNode *node, const char *name, double *out,
                   GError **error);
-bool pod_sg_policy (const PodXml *xml, xmlNodePtr node, const char *name, PodSgPolicy *out,
+bool pod_sg_policy (const PodXml *xml, PodXmlNode *node, const char *name, PodSgPolicy *out,
                     GError **error);
 /* "0-99,105": the numbers, in order. Returns: (transfer full) (element-type unsigned) (nullable) */
-GArray *pod_sg_radical (const PodXml *xml, xmlNodePtr node, GError **error);
+GArray *pod_sg_radical (const PodXml *xml, PodXmlNode *node, GError **error);
 
 /* -- simgrid-cluster.c ---------------------------------------------------------------------------
  */
@@ -129,7 +129,7 @@ GArray *pod_sg_radical (const PodXml *xml, xmlNodePtr node, GError **error);
 /* What a <cluster> says, whatever its topology. */
 typedef struct
 {
-  xmlNodePtr node;
+  PodXmlNode *node;
   char *id;
   char *prefix;
   char *suffix;
@@ -144,7 +144,7 @@ typedef struct
   char *parameters;           /* (nullable) */
 } PodSgCluster;
 
-bool pod_sg_cluster_read (const PodXml *xml, xmlNodePtr node, PodSgCluster *out, GError **error);
+bool pod_sg_cluster_read (const PodXml *xml, PodXmlNode *node, PodSgCluster *out, GError **error);
 void pod_sg_cluster_clear (PodSgCluster *cluster);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodSgCluster, pod_sg_cluster_clear)
 /* Returns: (transfer full) */
@@ -178,12 +178,12 @@ bool pod_sg_wire (PodSgPlatform *platform, const char *name, PodDraftVertex from
                   double bytes_per_s, double latency_s, PodDraftDuplex duplex, bool is_feeder,
                   uint32_t *out, GError **error);
 /* Puts "file:line: " before what the draft complained of; returns false. */
-bool pod_sg_at (const PodXml *xml, xmlNodePtr node, GError **error);
+bool pod_sg_at (const PodXml *xml, PodXmlNode *node, GError **error);
 
 /* Whether an element has that name. */
-bool pod_sg_is (xmlNodePtr node, const char *name);
+bool pod_sg_is (PodXmlNode *node, const char *name);
 /* Returns: (transfer full) (nullable) NULL with an error when it is absent or empty */
-char *pod_sg_need_attr (const PodSgPlatform *platform, xmlNodePtr node, const char *name,
+char *pod_sg_need_attr (const PodSgPlatform *platform, PodXmlNode *node, const char *name,
                         GError **error);
 
 /* -- simgrid-paths.c: the routes of a zone --------------------------------------------------------

@@ -41,7 +41,7 @@ take_prefix (const char **unit, const char *base)
 }
 
 bool
-pod_sg_bandwidth (const PodXml *xml, xmlNodePtr node, const char *name, bool is_required,
+pod_sg_bandwidth (const PodXml *xml, PodXmlNode *node, const char *name, bool is_required,
                   double *out, GError **error)
 {
   g_autofree char *text = pod_xml_attr (node, name);
@@ -50,7 +50,7 @@ pod_sg_bandwidth (const PodXml *xml, xmlNodePtr node, const char *name, bool is_
   if (text == NULL)
     return !is_required
            || pod_xml_error (xml, node, error, "<%s> lacks the attribute %s",
-                             (const char *) node->name, name);
+                             node->name, name);
   const char *unit = read_number (text, &number);
   const char *bytes = unit;
   const char *bits = unit;
@@ -65,11 +65,11 @@ pod_sg_bandwidth (const PodXml *xml, xmlNodePtr node, const char *name, bool is_
     }
   return pod_xml_error (xml, node, error,
                         "<%s> %s: expected a rate above 0 such as 125MBps or 10Gbps, got '%s'",
-                        (const char *) node->name, name, text);
+                        node->name, name, text);
 }
 
 bool
-pod_sg_time (const PodXml *xml, xmlNodePtr node, const char *name, double *out, GError **error)
+pod_sg_time (const PodXml *xml, PodXmlNode *node, const char *name, double *out, GError **error)
 {
   static const struct
   {
@@ -92,11 +92,11 @@ pod_sg_time (const PodXml *xml, xmlNodePtr node, const char *name, double *out, 
         return true;
       }
   return pod_xml_error (xml, node, error, "<%s> %s: expected a time such as 50us or 0, got '%s'",
-                        (const char *) node->name, name, text);
+                        node->name, name, text);
 }
 
 bool
-pod_sg_policy (const PodXml *xml, xmlNodePtr node, const char *name, PodSgPolicy *out,
+pod_sg_policy (const PodXml *xml, PodXmlNode *node, const char *name, PodSgPolicy *out,
                GError **error)
 {
   static const struct
@@ -121,7 +121,7 @@ pod_sg_policy (const PodXml *xml, xmlNodePtr node, const char *name, PodSgPolicy
       }
   return pod_xml_error (xml, node, error,
                         "<%s> %s: expected SHARED, SPLITDUPLEX or FATPIPE, got '%s'",
-                        (const char *) node->name, name, text);
+                        node->name, name, text);
 }
 
 /* "7" or "0-99" */
@@ -146,7 +146,7 @@ add_range (const char *text, GArray *numbers)
 }
 
 GArray *
-pod_sg_radical (const PodXml *xml, xmlNodePtr node, GError **error)
+pod_sg_radical (const PodXml *xml, PodXmlNode *node, GError **error)
 {
   g_autoptr (GArray) numbers = g_array_new (FALSE, FALSE, sizeof (unsigned));
   g_autofree char *text = pod_xml_attr (node, "radical");
@@ -162,6 +162,6 @@ pod_sg_radical (const PodXml *xml, xmlNodePtr node, GError **error)
     return g_steal_pointer (&numbers);
   pod_xml_error (xml, node, error,
                  "<%s> radical: expected ranges such as 0-99,105 of at most %d hosts, got '%s'",
-                 (const char *) node->name, MAX_HOSTS, text != NULL ? text : "");
+                 node->name, MAX_HOSTS, text != NULL ? text : "");
   return NULL;
 }

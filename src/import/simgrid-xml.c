@@ -87,10 +87,10 @@ platform_clear (PodSgPlatform *platform)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PodSgPlatform, platform_clear)
 
 bool
-pod_sg_at (const PodXml *xml, xmlNodePtr node, GError **error)
+pod_sg_at (const PodXml *xml, PodXmlNode *node, GError **error)
 {
   if (error != NULL && *error != NULL && !g_str_has_prefix ((*error)->message, xml->file))
-    g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+    g_prefix_error (error, "%s:%u: ", xml->file, node->line);
   return false;
 }
 
@@ -122,32 +122,32 @@ pod_sg_wire (PodSgPlatform *platform, const char *name, PodDraftVertex from, Pod
 
 /* Returns: (transfer full) (nullable) NULL with an error when it is absent or empty */
 char *
-pod_sg_need_attr (const PodSgPlatform *platform, xmlNodePtr node, const char *name, GError **error)
+pod_sg_need_attr (const PodSgPlatform *platform, PodXmlNode *node, const char *name, GError **error)
 {
   g_autofree char *text = pod_xml_attr (node, name);
 
   if (text != NULL && *text != '\0')
     return g_steal_pointer (&text);
   pod_xml_error (platform->xml, node, error, "<%s> lacks the attribute %s",
-                 (const char *) node->name, name);
+                 node->name, name);
   return NULL;
 }
 
 bool
-pod_sg_is (xmlNodePtr node, const char *name)
+pod_sg_is (PodXmlNode *node, const char *name)
 {
-  return strcmp ((const char *) node->name, name) == 0;
+  return strcmp (node->name, name) == 0;
 }
 
 static bool
-is_zone (xmlNodePtr node)
+is_zone (PodXmlNode *node)
 {
   return pod_sg_is (node, "zone") || pod_sg_is (node, "AS");
 }
 
 /* Names of a zone's members are unique in it, ids of zones and of points in the platform. */
 static bool
-add_member (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, char *id, GError **error)
+add_member (PodSgPlatform *platform, PodSgZone *zone, PodXmlNode *node, char *id, GError **error)
 {
   if (g_hash_table_contains (zone->positions, id))
     return pod_xml_error (platform->xml, node, error, "the id '%s' stands twice in zone '%s'", id,
@@ -158,7 +158,7 @@ add_member (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, char *id,
 }
 
 static PodSgZone *
-add_zone (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, PodSgRouting routing,
+add_zone (PodSgPlatform *platform, PodSgZone *parent, PodXmlNode *node, PodSgRouting routing,
           GError **error)
 {
   g_autofree char *id = pod_sg_need_attr (platform, node, "id", error);
@@ -182,7 +182,7 @@ add_zone (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, PodSgRout
 }
 
 static PodSgPoint *
-add_point (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, const char *id, bool is_host,
+add_point (PodSgPlatform *platform, PodSgZone *zone, PodXmlNode *node, const char *id, bool is_host,
            GError **error)
 {
   if (g_hash_table_contains (platform->point_by_id, id))
@@ -207,7 +207,7 @@ add_point (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, const char
 
 /* A network that changes as time goes by is not modelled. */
 static bool
-check_profiles (const PodSgPlatform *platform, xmlNodePtr node, GError **error)
+check_profiles (const PodSgPlatform *platform, PodXmlNode *node, GError **error)
 {
   static const char *const names[] = { "bandwidth_file", "latency_file", "state_file" };
 
@@ -224,7 +224,7 @@ check_profiles (const PodSgPlatform *platform, xmlNodePtr node, GError **error)
 }
 
 static bool
-read_link (PodSgPlatform *platform, xmlNodePtr node, GError **error)
+read_link (PodSgPlatform *platform, PodXmlNode *node, GError **error)
 {
   g_autofree char *id = pod_sg_need_attr (platform, node, "id", error);
 
@@ -282,7 +282,7 @@ fill_cluster (PodSgPlatform *platform, PodSgZone *zone, const PodSgCluster *clus
 }
 
 static bool
-read_cluster (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, GError **error)
+read_cluster (PodSgPlatform *platform, PodSgZone *parent, PodXmlNode *node, GError **error)
 {
   g_auto (PodSgCluster) cluster = { 0 };
 
@@ -291,8 +291,8 @@ read_cluster (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, GErro
   if (strcmp (cluster.shape, "FLAT") != 0)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED,
-                   "%s:%ld: a %s cluster is read when it is alone in its platform only",
-                   platform->xml->file, xmlGetLineNo (node), cluster.shape);
+                   "%s:%u: a %s cluster is read when it is alone in its platform only",
+                   platform->xml->file, node->line, cluster.shape);
       return false;
     }
   PodSgZone *zone = add_zone (platform, parent, node, POD_SG_ROUTING_CLUSTER, error);
@@ -300,7 +300,7 @@ read_cluster (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, GErro
 }
 
 static bool
-read_routing (const PodSgPlatform *platform, xmlNodePtr node, PodSgRouting *out, GError **error)
+read_routing (const PodSgPlatform *platform, PodXmlNode *node, PodSgRouting *out, GError **error)
 {
   static const struct
   {
@@ -325,12 +325,12 @@ read_routing (const PodSgPlatform *platform, xmlNodePtr node, PodSgRouting *out,
   return pod_xml_error (platform->xml, node, error,
                         "<%s> routing: expected Full, Floyd, Dijkstra, DijkstraCache, Cluster, "
                         "Vivaldi or None, got '%s'",
-                        (const char *) node->name, text);
+                        node->name, text);
 }
 
 /* What is no part of the network, and what is read in the second pass. */
 static bool
-is_left_to_later (xmlNodePtr node)
+is_left_to_later (PodXmlNode *node)
 {
   static const char *const names[]
       = { "prop", "route", "zoneRoute", "ASroute", "host_link", "backbone", "config", "disk" };
@@ -341,10 +341,10 @@ is_left_to_later (xmlNodePtr node)
   return false;
 }
 
-static bool read_zone (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, GError **error);
+static bool read_zone (PodSgPlatform *platform, PodSgZone *parent, PodXmlNode *node, GError **error);
 
 static bool
-read_member (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, GError **error)
+read_member (PodSgPlatform *platform, PodSgZone *zone, PodXmlNode *node, GError **error)
 {
   if (is_zone (node))
     return read_zone (platform, zone, node, error);
@@ -360,8 +360,8 @@ read_member (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, GError *
     }
   if (is_left_to_later (node))
     return true;
-  g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "%s:%ld: <%s> is not read",
-               platform->xml->file, xmlGetLineNo (node), (const char *) node->name);
+  g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "%s:%u: <%s> is not read",
+               platform->xml->file, node->line, node->name);
   return false;
 }
 
@@ -369,7 +369,7 @@ read_member (PodSgPlatform *platform, PodSgZone *zone, xmlNodePtr node, GError *
 static bool
 open_cluster_zone (PodSgPlatform *platform, PodSgZone *zone, GError **error)
 {
-  xmlNodePtr backbone = pod_xml_child (zone->node, "backbone");
+  PodXmlNode *backbone = pod_xml_child (zone->node, "backbone");
   g_autofree char *id = NULL;
   PodSgWire wire = { 0 };
 
@@ -400,7 +400,7 @@ open_cluster_zone (PodSgPlatform *platform, PodSgZone *zone, GError **error)
 }
 
 static bool
-read_zone (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, GError **error)
+read_zone (PodSgPlatform *platform, PodSgZone *parent, PodXmlNode *node, GError **error)
 {
   PodSgRouting routing = POD_SG_ROUTING_FULL;
   g_autofree char *text = pod_xml_attr (node, "routing");
@@ -410,7 +410,7 @@ read_zone (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, GError *
   PodSgZone *zone = add_zone (platform, parent, node, routing, error);
   if (zone == NULL)
     return false;
-  for (xmlNodePtr child = pod_xml_child (node, NULL); child != NULL;
+  for (PodXmlNode *child = pod_xml_child (node, NULL); child != NULL;
        child = pod_xml_next (child, NULL))
     if (!read_member (platform, zone, child, error))
       return false;
@@ -424,12 +424,12 @@ read_zone (PodSgPlatform *platform, PodSgZone *parent, xmlNodePtr node, GError *
  */
 
 /* The element that is the only one in its platform; NULL when there are others. */
-static xmlNodePtr
-only_element (xmlNodePtr parent)
+static PodXmlNode *
+only_element (PodXmlNode *parent)
 {
-  xmlNodePtr only = NULL;
+  PodXmlNode *only = NULL;
 
-  for (xmlNodePtr node = pod_xml_child (parent, NULL); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (parent, NULL); node != NULL;
        node = pod_xml_next (node, NULL))
     {
       if (pod_sg_is (node, "config") || pod_sg_is (node, "prop"))
@@ -453,9 +453,9 @@ is_machine (const PodSgCluster *cluster)
 static bool
 read_platform (PodSgPlatform *platform, GError **error)
 {
-  xmlNodePtr root = pod_xml_root (platform->xml);
+  PodXmlNode *root = pod_xml_root (platform->xml);
 
-  for (xmlNodePtr node = pod_xml_child (root, NULL); node != NULL; node = pod_xml_next (node, NULL))
+  for (PodXmlNode *node = pod_xml_child (root, NULL); node != NULL; node = pod_xml_next (node, NULL))
     {
       if (pod_sg_is (node, "config"))
         continue;
@@ -484,12 +484,12 @@ read_platform (PodSgPlatform *platform, GError **error)
 static bool
 check_root (const PodXml *xml, GError **error)
 {
-  xmlNodePtr root = pod_xml_root (xml);
+  PodXmlNode *root = pod_xml_root (xml);
   g_autofree char *version = pod_xml_attr (root, "version");
 
   if (!pod_sg_is (root, "platform"))
     return pod_xml_error (xml, root, error, "expected <platform>, got <%s>",
-                          (const char *) root->name);
+                          root->name);
   return (version != NULL && g_ascii_strtod (version, NULL) >= 4)
          || pod_xml_error (xml, root, error,
                            "<platform> version: expected 4 or 4.1, got '%s' (SimGrid's "
@@ -521,7 +521,7 @@ pod_simgrid_xml_read (const char *file, GError **error)
   g_autofree char *name
       = g_str_has_suffix (base, ".xml") ? g_strndup (base, strlen (base) - 4) : g_strdup (base);
   const char *title = *name != '\0' ? name : "simgrid";
-  xmlNodePtr only = only_element (pod_xml_root (xml));
+  PodXmlNode *only = only_element (pod_xml_root (xml));
   bool is_cluster = only != NULL && pod_sg_is (only, "cluster");
   if (is_cluster && !pod_sg_cluster_read (xml, only, &cluster, error))
     return NULL;

@@ -30,7 +30,7 @@ typedef struct
 } XmlField;
 
 static bool
-read_fields (const XmlReader *reader, xmlNodePtr node, const XmlField *fields, size_t n_fields,
+read_fields (const XmlReader *reader, PodXmlNode *node, const XmlField *fields, size_t n_fields,
              GError **error)
 {
   for (size_t i = 0; i < n_fields; i++)
@@ -43,7 +43,7 @@ read_fields (const XmlReader *reader, xmlNodePtr node, const XmlField *fields, s
 }
 
 static bool
-attribute_is (xmlNodePtr node, const char *name, const char *value)
+attribute_is (PodXmlNode *node, const char *name, const char *value)
 {
   g_autofree char *text = pod_xml_attr (node, name);
 
@@ -51,7 +51,7 @@ attribute_is (xmlNodePtr node, const char *name, const char *value)
 }
 
 static bool
-read_model_element (XmlReader *reader, xmlNodePtr node, GError **error)
+read_model_element (XmlReader *reader, PodXmlNode *node, GError **error)
 {
   PodModel *model = reader->model;
   const XmlField fields[] = {
@@ -71,7 +71,7 @@ read_model_element (XmlReader *reader, xmlNodePtr node, GError **error)
 }
 
 static bool
-read_embedding (XmlReader *reader, xmlNodePtr node, GError **error)
+read_embedding (XmlReader *reader, PodXmlNode *node, GError **error)
 {
   PodModel *model = reader->model;
   const XmlField fields[] = {
@@ -88,7 +88,7 @@ read_embedding (XmlReader *reader, xmlNodePtr node, GError **error)
 }
 
 static bool
-read_gqa (XmlReader *reader, xmlNodePtr node, GError **error)
+read_gqa (XmlReader *reader, PodXmlNode *node, GError **error)
 {
   PodModel *model = reader->model;
   PodLayerKind *kind = &reader->kind;
@@ -121,7 +121,7 @@ read_gqa (XmlReader *reader, xmlNodePtr node, GError **error)
 }
 
 static bool
-read_mla (XmlReader *reader, xmlNodePtr node, GError **error)
+read_mla (XmlReader *reader, PodXmlNode *node, GError **error)
 {
   PodModel *model = reader->model;
   const XmlField fields[] = {
@@ -143,7 +143,7 @@ read_mla (XmlReader *reader, xmlNodePtr node, GError **error)
 }
 
 static bool
-read_attention (XmlReader *reader, xmlNodePtr node, GError **error)
+read_attention (XmlReader *reader, PodXmlNode *node, GError **error)
 {
   PodModel *model = reader->model;
   const XmlField fields[] = {
@@ -173,7 +173,7 @@ read_attention (XmlReader *reader, xmlNodePtr node, GError **error)
 }
 
 static bool
-read_ffn (XmlReader *reader, xmlNodePtr node, GError **error)
+read_ffn (XmlReader *reader, PodXmlNode *node, GError **error)
 {
   PodModel *model = reader->model;
   const XmlField fields[] = {
@@ -191,7 +191,7 @@ read_ffn (XmlReader *reader, xmlNodePtr node, GError **error)
 }
 
 static bool
-read_experts (XmlReader *reader, xmlNodePtr node, GError **error)
+read_experts (XmlReader *reader, PodXmlNode *node, GError **error)
 {
   PodModel *model = reader->model;
   const XmlField fields[] = {
@@ -221,7 +221,7 @@ read_experts (XmlReader *reader, xmlNodePtr node, GError **error)
 }
 
 static bool
-read_norms (XmlReader *reader, xmlNodePtr node, GError **error)
+read_norms (XmlReader *reader, PodXmlNode *node, GError **error)
 {
   PodModel *model = reader->model;
   uint64_t per_layer = 2;
@@ -271,7 +271,7 @@ make_layers (XmlReader *reader, GError **error)
 static bool
 read_root (XmlReader *reader, GError **error)
 {
-  xmlNodePtr root = pod_xml_root (reader->xml);
+  PodXmlNode *root = pod_xml_root (reader->xml);
 
   return read_model_element (reader, root, error)
          && read_embedding (reader, pod_xml_child (root, "embedding"), error)

@@ -58,7 +58,7 @@ pod_scenario_apply_framework (PodScenario *scenario, GError **error)
     return false;
   note = g_string_new ("framework ");
   g_string_append_printf (note, "%s:", scenario->framework);
-  for (xmlNodePtr node = pod_xml_child (pod_xml_root (xml), "option"); node != NULL; node = pod_xml_next (node, "option"))
+  for (PodXmlNode *node = pod_xml_child (pod_xml_root (xml), "option"); node != NULL; node = pod_xml_next (node, "option"))
     {
       g_autofree char *name = pod_xml_attr (node, "name");
       g_autofree char *value = pod_xml_attr (node, "value");
@@ -67,7 +67,7 @@ pod_scenario_apply_framework (PodScenario *scenario, GError **error)
         continue;
       if (!pod_scenario_set (scenario, name, value, error))
         {
-          g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+          g_prefix_error (error, "%s:%u: ", xml->file, node->line);
           return false;
         }
       g_string_append_printf (note, " --%s%s%s", name, value != NULL ? "=" : "", value != NULL ? value : "");
@@ -125,15 +125,15 @@ read_losses (const char *name, PodStepSoftware *software, GError **error)
 
   if (xml == NULL)
     return false;
-  for (xmlNodePtr node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL; node = pod_xml_next (node, NULL))
+  for (PodXmlNode *node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL; node = pod_xml_next (node, NULL))
     {
       g_autofree char *value = pod_xml_attr (node, "value");
 
-      if (strcmp ((const char *) node->name, "option") == 0)
+      if (strcmp (node->name, "option") == 0)
         continue;
-      if (!set_loss (software, (const char *) node->name, value, error))
+      if (!set_loss (software, node->name, value, error))
         {
-          g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+          g_prefix_error (error, "%s:%u: ", xml->file, node->line);
           return false;
         }
     }

@@ -331,7 +331,7 @@ overriding (const PodScenario *scenario, const SaidLayout *said, const PodOption
 
 /* One attribute of the workload file: an option of that name, unless it was said elsewhere. */
 static bool
-take_attribute (PodScenario *scenario, const SaidLayout *said, const PodXml *xml, xmlNodePtr node, const char *name, const char *value, GError **error)
+take_attribute (PodScenario *scenario, const SaidLayout *said, const PodXml *xml, PodXmlNode *node, const char *name, const char *value, GError **error)
 {
   bool is_negated;
   const PodOption *option = find_option (name, &is_negated);
@@ -353,7 +353,7 @@ take_attribute (PodScenario *scenario, const SaidLayout *said, const PodXml *xml
     }
   if (!pod_scenario_set (scenario, name, value, error))
     {
-      g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+      g_prefix_error (error, "%s:%u: ", xml->file, node->line);
       return false;
     }
   return true;
@@ -385,17 +385,17 @@ pod_scenario_load_workload (PodScenario *scenario, GError **error)
   xml = pod_xml_load (file, schema, error);
   if (xml == NULL)
     return false;
-  for (xmlNodePtr node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL; node = pod_xml_next (node, NULL))
-    for (const xmlAttr *attribute = node->properties; attribute != NULL; attribute = attribute->next)
+  for (PodXmlNode *node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL; node = pod_xml_next (node, NULL))
+    for (unsigned i = 0; i < node->n_attributes; i++)
       {
-        g_autofree char *value = pod_xml_attr (node, (const char *) attribute->name);
+        const PodXmlAttribute *attribute = &node->attributes[i];
 
         /* Of another name space, as xml:lang is, or "xlink:seq-len" */
-        if (attribute->ns != NULL)
-          return pod_xml_error (xml, node, error, "%s: no option has a prefix", (const char *) attribute->name);
-        if (!g_hash_table_add (seen, g_strdup ((const char *) attribute->name)))
-          return pod_xml_error (xml, node, error, "%s: stands in two elements", (const char *) attribute->name);
-        if (!take_attribute (scenario, &said, xml, node, (const char *) attribute->name, value, error))
+        if (attribute->has_prefix)
+          return pod_xml_error (xml, node, error, "%s: no option has a prefix", attribute->name);
+        if (!g_hash_table_add (seen, g_strdup (attribute->name)))
+          return pod_xml_error (xml, node, error, "%s: stands in two elements", attribute->name);
+        if (!take_attribute (scenario, &said, xml, node, attribute->name, attribute->value, error))
           return false;
       }
   return true;

@@ -35,7 +35,7 @@ typedef struct
 } Known;
 
 static bool
-read_error (const PodXml *xml, xmlNodePtr node, Known *known, GError **error)
+read_error (const PodXml *xml, PodXmlNode *node, Known *known, GError **error)
 {
   g_autofree char *name = pod_xml_attr (node, "kind");
   int kind;
@@ -58,7 +58,7 @@ read_known (const PodChip *chip, Known *known, GError **error)
   xml = pod_xml_load (file, schema, error);
   if (xml == NULL)
     return false;
-  for (xmlNodePtr node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL; node = pod_xml_next (node, NULL))
+  for (PodXmlNode *node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL; node = pod_xml_next (node, NULL))
     {
       g_autofree char *name = pod_xml_attr (node, "chip");
 

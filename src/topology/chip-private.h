@@ -41,5 +41,5 @@ char *pod_extent_format (const unsigned extent[3], unsigned n_axes);
 /* True when the element of that name is a surface, which *out_kind then names. */
 bool pod_chip_surface_find (const char *element, PodChipSurface *out_kind);
 /* Reads the element; one that stands twice is an error. */
-bool pod_chip_surface_read (PodChip *chip, PodChipSurface kind, const PodXml *xml, xmlNodePtr node,
+bool pod_chip_surface_read (PodChip *chip, PodChipSurface kind, const PodXml *xml, PodXmlNode *node,
                             GError **error);

@@ -75,12 +75,12 @@ pod_chip_surface_to_xml (PodChipSurface kind, const PodSurface *surface, const c
 
 /* The nodes of every axis, which must be those of the kind, in order. */
 static bool
-read_axes (PodChipSurface kind, const PodXml *xml, xmlNodePtr element, char **out_nodes,
+read_axes (PodChipSurface kind, const PodXml *xml, PodXmlNode *element, char **out_nodes,
            unsigned *out_n_axes, GError **error)
 {
   unsigned n = 0;
 
-  for (xmlNodePtr node = pod_xml_child (element, "axis"); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (element, "axis"); node != NULL;
        node = pod_xml_next (node, "axis"))
     {
       g_autofree char *name = pod_xml_attr (node, "name");
@@ -100,12 +100,12 @@ read_axes (PodChipSurface kind, const PodXml *xml, xmlNodePtr element, char **ou
 }
 
 bool
-pod_chip_surface_read (PodChip *chip, PodChipSurface kind, const PodXml *xml, xmlNodePtr node,
+pod_chip_surface_read (PodChip *chip, PodChipSurface kind, const PodXml *xml, PodXmlNode *node,
                        GError **error)
 {
   g_auto (GStrv) nodes = g_new0 (char *, POD_SURFACE_MAX_AXES + 1);
-  xmlNodePtr values = pod_xml_child (node, "values");
-  xmlChar *text = xmlNodeGetContent (values);
+  PodXmlNode *values = pod_xml_child (node, "values");
+  const char *text = values != NULL ? values->text : NULL;
   g_autoptr (PodSurface) surface = NULL;
   unsigned n_axes = 0;
   bool is_read = false;
@@ -117,12 +117,11 @@ pod_chip_surface_read (PodChip *chip, PodChipSurface kind, const PodXml *xml, xm
       surface = pod_surface_new (n_axes, (const char *const *) nodes, error);
       is_read
           = surface != NULL
-            && pod_surface_parse_values (surface, text != NULL ? (const char *) text : "", error);
+            && pod_surface_parse_values (surface, text != NULL ? text : "", error);
       if (!is_read)
-        g_prefix_error (error, "%s:%ld: %s: ", xml->file, xmlGetLineNo (node), surfaces[kind].name);
+        g_prefix_error (error, "%s:%u: %s: ", xml->file, node->line, surfaces[kind].name);
     }
   if (is_read)
     chip->surfaces[kind] = g_steal_pointer (&surface);
-  xmlFree (text);
   return is_read;
 }

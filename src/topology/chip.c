@@ -218,11 +218,11 @@ check_chip (const PodChip *chip, GError **error)
 static bool
 read_elements (PodChip *chip, const PodXml *xml, bool *given, GError **error)
 {
-  xmlNodePtr root = pod_xml_root (xml);
+  PodXmlNode *root = pod_xml_root (xml);
 
-  for (xmlNodePtr node = pod_xml_child (root, NULL); node != NULL; node = pod_xml_next (node, NULL))
+  for (PodXmlNode *node = pod_xml_child (root, NULL); node != NULL; node = pod_xml_next (node, NULL))
     {
-      const char *name = (const char *) node->name;
+      const char *name = node->name;
       const PodChipRow *row = find_row (name);
       g_autofree char *value = pod_xml_attr (node, "value");
       g_autofree char *book = pod_xml_attr (node, "book");
@@ -243,7 +243,7 @@ read_elements (PodChip *chip, const PodXml *xml, bool *given, GError **error)
         return pod_xml_error (xml, node, error, "%s stands twice", name);
       if (!set_field (chip, row, value, book, error))
         {
-          g_prefix_error (error, "%s:%ld: %s: ", xml->file, xmlGetLineNo (node), name);
+          g_prefix_error (error, "%s:%u: %s: ", xml->file, node->line, name);
           return false;
         }
       given[row - pod_chip_rows] = true;
@@ -285,7 +285,7 @@ fill_defaults (PodChip *chip, const PodXml *xml, const bool *given, GPtrArray *a
 static bool
 read_head (PodChip *chip, const PodXml *xml, GError **error)
 {
-  xmlNodePtr root = pod_xml_root (xml);
+  PodXmlNode *root = pod_xml_root (xml);
   g_autofree char *family = pod_xml_attr (root, "family");
   unsigned index = 0;
 
@@ -320,7 +320,7 @@ chip_from_xml (const PodXml *xml, GPtrArray *assumptions, GError **error)
     return NULL;
   if (!check_chip (chip, error))
     {
-      g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (pod_xml_root (xml)));
+      g_prefix_error (error, "%s:%u: ", xml->file, pod_xml_root (xml)->line);
       return NULL;
     }
   if (chip->note != NULL && assumptions != NULL)

@@ -77,10 +77,10 @@ pod_graph_spec_island (PodGraphSpec *graph, const char *name)
 
 /* All <node> or <switch> elements. @indices maps names to vertex + 1. */
 static bool
-read_vertices (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr parent, const char *element,
+read_vertices (PodGraphSpec *graph, const PodXml *xml, PodXmlNode *parent, const char *element,
                GHashTable *indices, GError **error)
 {
-  for (xmlNodePtr node = pod_xml_child (parent, element); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (parent, element); node != NULL;
        node = pod_xml_next (node, element))
     {
       g_autofree char *name = pod_xml_attr (node, "name");
@@ -101,7 +101,7 @@ read_vertices (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr parent, const 
 }
 
 static bool
-find_end (const PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, const char *attribute,
+find_end (const PodGraphSpec *graph, const PodXml *xml, PodXmlNode *node, const char *attribute,
           GHashTable *indices, uint32_t *out, GError **error)
 {
   g_autofree char *name = pod_xml_attr (node, attribute);
@@ -122,7 +122,7 @@ find_end (const PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, const c
 }
 
 static bool
-read_link (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, GHashTable *indices,
+read_link (PodGraphSpec *graph, const PodXml *xml, PodXmlNode *node, GHashTable *indices,
            GError **error)
 {
   PodGraphLink link = { .duplex = POD_GRAPH_FULL };
@@ -156,7 +156,7 @@ read_link (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, GHashTable *
 
 /* The links of a <route>, by their names. @links maps names to link + 1. */
 static bool
-read_route (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, GHashTable *indices,
+read_route (PodGraphSpec *graph, const PodXml *xml, PodXmlNode *node, GHashTable *indices,
             GHashTable *links, GError **error)
 {
   PodGraphRoute route = { .begin = graph->route_links->len };
@@ -164,7 +164,7 @@ read_route (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, GHashTable 
   if (!find_end (graph, xml, node, "from", indices, &route.from, error)
       || !find_end (graph, xml, node, "to", indices, &route.to, error))
     return false;
-  for (xmlNodePtr over = pod_xml_child (node, "over"); over != NULL;
+  for (PodXmlNode *over = pod_xml_child (node, "over"); over != NULL;
        over = pod_xml_next (over, "over"))
     {
       g_autofree char *name = pod_xml_attr (over, "link");
@@ -179,7 +179,7 @@ read_route (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, GHashTable 
   route.n_links = graph->route_links->len - route.begin;
   if (!pod_graph_check_route (graph, &route, error))
     {
-      g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+      g_prefix_error (error, "%s:%u: ", xml->file, node->line);
       return false;
     }
   g_array_append_val (graph->routes, route);
@@ -187,31 +187,31 @@ read_route (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr node, GHashTable 
 }
 
 static bool
-read_routes (PodGraphSpec *graph, const PodXml *xml, xmlNodePtr parent, GHashTable *indices,
+read_routes (PodGraphSpec *graph, const PodXml *xml, PodXmlNode *parent, GHashTable *indices,
              GError **error)
 {
   g_autoptr (GHashTable) links = g_hash_table_new (g_str_hash, g_str_equal);
   uint32_t index = 0;
 
-  for (xmlNodePtr node = pod_xml_child (parent, "link"); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (parent, "link"); node != NULL;
        node = pod_xml_next (node, "link"))
     {
       char *name = pod_graph_link (graph, index++)->name;
       if (name != NULL && !g_hash_table_insert (links, name, GUINT_TO_POINTER (index)))
         return pod_xml_error (xml, node, error, "the link name '%s' stands twice", name);
     }
-  for (xmlNodePtr node = pod_xml_child (parent, "route"); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (parent, "route"); node != NULL;
        node = pod_xml_next (node, "route"))
     if (!read_route (graph, xml, node, indices, links, error))
       return false;
   if (pod_graph_spec_sort_routes (graph, error))
     return true;
-  g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (parent));
+  g_prefix_error (error, "%s:%u: ", xml->file, parent->line);
   return false;
 }
 
 PodGraphSpec *
-pod_graph_spec_read (const PodXml *xml, xmlNodePtr node, GError **error)
+pod_graph_spec_read (const PodXml *xml, PodXmlNode *node, GError **error)
 {
   g_autoptr (PodGraphSpec) graph = pod_graph_spec_new ();
   g_autoptr (GHashTable) indices = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
@@ -226,7 +226,7 @@ pod_graph_spec_read (const PodXml *xml, xmlNodePtr node, GError **error)
     }
   if (!read_vertices (graph, xml, node, "switch", indices, error))
     return NULL;
-  for (xmlNodePtr link = pod_xml_child (node, "link"); link != NULL;
+  for (PodXmlNode *link = pod_xml_child (node, "link"); link != NULL;
        link = pod_xml_next (link, "link"))
     if (!read_link (graph, xml, link, indices, error))
       return NULL;

@@ -153,7 +153,7 @@ typedef struct PodGraphSpec PodGraphSpec;
 typedef struct PodGraphRoutes PodGraphRoutes;
 
 /* Reads <graph>; errors carry file:line. Returns: (transfer full) (nullable) */
-PodGraphSpec *pod_graph_spec_read (const PodXml *xml, xmlNodePtr node, GError **error);
+PodGraphSpec *pod_graph_spec_read (const PodXml *xml, PodXmlNode *node, GError **error);
 PodGraphSpec *pod_graph_spec_ref (PodGraphSpec *graph);
 /* NULL is fine. */
 void pod_graph_spec_unref (PodGraphSpec *graph);

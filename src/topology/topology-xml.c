@@ -7,7 +7,7 @@
 /* -- reading ----------------------------------------------------------------------------------- */
 
 static bool
-read_options (PodTopologySpec *spec, const PodXml *xml, xmlNodePtr node, GError **error)
+read_options (PodTopologySpec *spec, const PodXml *xml, PodXmlNode *node, GError **error)
 {
   for (size_t i = 0; i < pod_topology_n_options; i++)
     {
@@ -16,7 +16,7 @@ read_options (PodTopologySpec *spec, const PodXml *xml, xmlNodePtr node, GError 
 
       if (value == NULL || pod_topology_option_set (spec, option->attribute, value, error))
         continue;
-      g_prefix_error (error, "%s:%ld: ", xml->file, xmlGetLineNo (node));
+      g_prefix_error (error, "%s:%u: ", xml->file, node->line);
       return false;
     }
   return true;
@@ -24,9 +24,9 @@ read_options (PodTopologySpec *spec, const PodXml *xml, xmlNodePtr node, GError 
 
 /* <set field= value=/> changes a number of the chip in this machine. */
 static bool
-read_sets (PodTopologySpec *spec, const PodXml *xml, xmlNodePtr root, GError **error)
+read_sets (PodTopologySpec *spec, const PodXml *xml, PodXmlNode *root, GError **error)
 {
-  for (xmlNodePtr node = pod_xml_child (root, "set"); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (root, "set"); node != NULL;
        node = pod_xml_next (node, "set"))
     {
       g_autofree char *field = pod_xml_attr (node, "field");
@@ -40,19 +40,19 @@ read_sets (PodTopologySpec *spec, const PodXml *xml, xmlNodePtr root, GError **e
 }
 
 static bool
-read_fabric (PodTopologySpec *spec, const PodXml *xml, xmlNodePtr root, GError **error)
+read_fabric (PodTopologySpec *spec, const PodXml *xml, PodXmlNode *root, GError **error)
 {
-  xmlNodePtr torus = pod_xml_child (root, "torus");
-  xmlNodePtr switched = pod_xml_child (root, "switched");
-  xmlNodePtr graph = pod_xml_child (root, "graph");
+  PodXmlNode *torus = pod_xml_child (root, "torus");
+  PodXmlNode *switched = pod_xml_child (root, "switched");
+  PodXmlNode *graph = pod_xml_child (root, "graph");
 
   spec->fabric = torus != NULL      ? POD_FABRIC_TORUS
                  : switched != NULL ? POD_FABRIC_SWITCHED
                                     : POD_FABRIC_GRAPH;
-  xmlNodePtr fabric = torus != NULL ? torus : switched != NULL ? switched : graph;
+  PodXmlNode *fabric = torus != NULL ? torus : switched != NULL ? switched : graph;
   if (fabric == NULL)
     return pod_xml_error (xml, root, error, "a topology needs <torus>, <switched> or <graph>");
-  spec->location = g_strdup_printf ("%s:%ld", xml->file, xmlGetLineNo (fabric));
+  spec->location = g_strdup_printf ("%s:%u", xml->file, fabric->line);
   if (fabric != graph)
     return read_options (spec, xml, fabric, error);
   spec->graph = pod_graph_spec_read (xml, graph, error);
@@ -74,7 +74,7 @@ pod_topology_xml_read (const char *file, GError **error)
   g_autoptr (PodXml) xml = pod_xml_load (file, schema, error);
   if (xml == NULL)
     return NULL;
-  xmlNodePtr root = pod_xml_root (xml);
+  PodXmlNode *root = pod_xml_root (xml);
   spec->name = pod_xml_attr (root, "name");
   spec->chip = pod_xml_attr (root, "chip");
   if (spec->name == NULL || spec->chip == NULL)

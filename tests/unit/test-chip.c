@@ -38,7 +38,7 @@ START_TEST (test_files_are_complete)
   g_autoptr (PodXml) xml = pod_xml_load (chip->file, NULL, &error);
   ck_assert_ptr_nonnull (xml);
   unsigned n_facts = 0;
-  for (xmlNodePtr node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL;
        node = pod_xml_next (node, NULL))
     n_facts++;
   ck_assert_uint_eq (chip->sources->len, n_facts);
@@ -67,13 +67,13 @@ START_TEST (test_schema_is_the_table)
   g_autofree char *file = pod_data_find ("topologies/chips", "chip.xsd", ".xsd");
   g_autoptr (GError) error = NULL;
   g_autoptr (PodXml) xml = pod_xml_load (file, NULL, &error);
-  xmlNodePtr chip = pod_xml_child (pod_xml_root (xml), "element");
-  xmlNodePtr all = pod_xml_child (pod_xml_child (chip, "complexType"), "all");
+  PodXmlNode *chip = pod_xml_child (pod_xml_root (xml), "element");
+  PodXmlNode *all = pod_xml_child (pod_xml_child (chip, "complexType"), "all");
   PodChipFieldInfo info;
   PodChipSurface n_surfaces = 0;
   size_t index = 0;
 
-  for (xmlNodePtr node = pod_xml_child (all, "element"); node != NULL;
+  for (PodXmlNode *node = pod_xml_child (all, "element"); node != NULL;
        node = pod_xml_next (node, "element"))
     {
       g_autofree char *name = pod_xml_attr (node, "name");
@@ -161,7 +161,7 @@ static double
 book_value (const PodChip *chip, const char *field, PodUnit unit, double nominal)
 {
   g_autoptr (PodXml) xml = pod_xml_load (chip->file, NULL, NULL);
-  xmlNodePtr node = pod_xml_child (pod_xml_root (xml), field);
+  PodXmlNode *node = pod_xml_child (pod_xml_root (xml), field);
   double book = nominal;
 
   ck_assert (pod_xml_get_quantity (xml, node, "book", unit, false, &book, NULL));

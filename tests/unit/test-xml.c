@@ -86,13 +86,13 @@ START_TEST (document_is_walked)
 
   ck_assert_msg (xml != NULL, "%s", xml == NULL ? error->message : "");
   ck_assert_str_eq (xml->file, file);
-  xmlNodePtr root = pod_xml_root (xml);
-  ck_assert_str_eq ((const char *) root->name, "topology");
-  xmlNodePtr link = pod_xml_child (root, NULL);
+  PodXmlNode *root = pod_xml_root (xml);
+  ck_assert_str_eq (root->name, "topology");
+  PodXmlNode *link = pod_xml_child (root, NULL);
   ck_assert_ptr_eq (link, pod_xml_child (root, "link"));
   ck_assert_ptr_null (pod_xml_child (root, "chip"));
   ck_assert_ptr_null (pod_xml_child (link, NULL));
-  xmlNodePtr second = pod_xml_next (link, "link");
+  PodXmlNode *second = pod_xml_next (link, "link");
   ck_assert_ptr_eq (second, pod_xml_next (link, NULL));
   ck_assert_ptr_null (pod_xml_next (pod_xml_next (second, NULL), NULL));
 
@@ -106,8 +106,8 @@ START_TEST (attributes_are_got)
 {
   g_autofree char *file = write_file ("t.xml", good_text);
   g_autoptr (PodXml) xml = pod_xml_load (file, NULL, NULL);
-  xmlNodePtr link = pod_xml_child (pod_xml_root (xml), "link");
-  xmlNodePtr bare = pod_xml_next (pod_xml_next (link, NULL), NULL);
+  PodXmlNode *link = pod_xml_child (pod_xml_root (xml), "link");
+  PodXmlNode *bare = pod_xml_next (pod_xml_next (link, NULL), NULL);
   double rate = 0;
   uint64_t n_ports = 0;
   bool is_wrapped = false;
@@ -150,8 +150,8 @@ START_TEST (bad_attributes_are_refused)
   };
   g_autofree char *file = write_file ("t.xml", good_text);
   g_autoptr (PodXml) xml = pod_xml_load (file, NULL, NULL);
-  xmlNodePtr root = pod_xml_root (xml);
-  xmlNodePtr link = pod_xml_next (pod_xml_child (root, "link"), "link");
+  PodXmlNode *root = pod_xml_root (xml);
+  PodXmlNode *link = pod_xml_next (pod_xml_child (root, "link"), "link");
   GError *errors[G_N_ELEMENTS (messages)] = { NULL };
   double value = 0;
   uint64_t whole = 0;
