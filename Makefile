@@ -28,7 +28,7 @@ PKG_CONFIG ?= pkg-config
 CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 
-PACKAGES = glib-2.0 json-glib-1.0 libxml-2.0 yaml-0.1 zlib
+PACKAGES = glib-2.0 libxml-2.0 yaml-0.1 zlib
 # What the program does without, saying so: SQLITE=no leaves it out even where it is there
 SQLITE ?= $(shell $(PKG_CONFIG) --exists sqlite3 2>/dev/null && echo yes)
 # MPI=no likewise; where it is found it becomes a module of its own, which is loaded under mpirun alone
@@ -85,6 +85,12 @@ PARSE_FLAGS = $(LANGUAGE) $(WARNINGS) -Isrc $(DEFINES) $(PACKAGE_CFLAGS) $(CPPFL
 COMPILE = $(CC) $(PARSE_FLAGS) $(CFLAGS) $(INSTRUMENT)
 LINK = $(CC) $(CFLAGS) $(INSTRUMENT) -pthread $(LDFLAGS)
 LIBS = $(TSAN_LINK) $(PACKAGE_LIBS) -lm -lpthread -ldl
+# podsim itself has its libraries inside where their archives are there (STATIC=no: never): finding and relocating them took as long as a
+# small step. Tests are linked as ever, which is quicker.
+STATIC ?= $(if $(SANITIZE)$(COVERAGE),no,yes)
+archive = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
+PROGRAM_LIBS := $(if $(filter no,$(STATIC)),$(PACKAGE_LIBS),$(foreach flag,$(filter-out -lm -lpthread -pthread -ldl,$(shell $(PKG_CONFIG) --static --libs \
+  $(filter-out libxml-2.0,$(PACKAGES)) $(OPTIONAL_PACKAGES) 2>/dev/null)),$(if $(filter -l%,$(flag)),$(call archive,$(flag:-l%=%)),$(flag))))
 
 MPI_SOURCE = src/search/mpi-transport.c
 SOURCES := $(filter-out $(MPI_SOURCE),$(sort $(wildcard src/*/*.c)))
@@ -121,7 +127,7 @@ all: $(PODSIM) $(LIBRARY) $(MPI_MODULE)
 
 $(PODSIM): $(call object,$(CLI_SOURCES)) $(LIBRARY) $(BUILD)/cli-objects | $(TSAN_OBJECT)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS)
+	$(Q)$(LINK) $(if $(filter no,$(STATIC)),,-no-pie) -o $@ $(filter %.o,$^) $(LIBRARY) $(TSAN_LINK) $(PROGRAM_LIBS) -lm -lpthread -ldl
 
 $(BUILD)/podsim-mpi.so: $(MPI_SOURCE) src/search/transport.h $(BUILD)/flags
 	$(call say,LINK,$@)
@@ -184,9 +190,9 @@ $(BENCH_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIBRARY) | $(TSAN_
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS)
 
-$(BUILD)/tests/table-check: $(BUILD)/obj/tests/tools/table-check.o | $(TSAN_OBJECT)
+$(BUILD)/tests/table-check: $(BUILD)/obj/tests/tools/table-check.o $(LIBRARY) | $(TSAN_OBJECT)
 	$(call say,LINK,$@)
-	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $< $(LIBS)
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $< $(LIBRARY) $(LIBS)
 
 # The judge of tests/check-trace.sh
 $(TRACE_CHECK): $(BUILD)/obj/tests/tools/trace-check.o $(call object,$(SUPPORT_SOURCES)) $(LIBRARY) | $(TSAN_OBJECT)

@@ -18,7 +18,6 @@ awk -F '\t' '
   function library_of (path)
   {
     if (path ~ /^libxml\//) return "libxml2"
-    if (path ~ /^json-glib\//) return "json-glib"
     if (path ~ /^yaml\.h$/) return "libyaml"
     if (path ~ /^zlib\.h$/) return "zlib"
     if (path ~ /^yajl\//) return "yajl"
@@ -119,7 +118,7 @@ check_header ()
 }
 export -f check_header
 export cc
-: "${POD_CFLAGS:=-std=c17 -Isrc $(pkg-config --cflags glib-2.0 json-glib-1.0 libxml-2.0)}"
+: "${POD_CFLAGS:=-std=c17 -Isrc $(pkg-config --cflags glib-2.0 libxml-2.0)}"
 export POD_CFLAGS
 
 # In parallel, each verdict to a file of its own, so that the order is that of the list

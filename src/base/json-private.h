@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include <json-glib/json-glib.h>
+#include "base/json-tree.h"
 
 /* The strict reader behind pod_json_parse. @text is NUL-terminated. Error: POD_ERROR_PARSE
  * "name:line: ...". Returns: (transfer full) (nullable). O(n_bytes). */

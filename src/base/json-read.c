@@ -1,4 +1,4 @@
-/* RFC 8259, into json-glib's tree. json-glib 1.6.6 has a parser of its own, but it takes comments,
+/* RFC 8259, into json-tree.h. json-glib 1.6.6 has a parser, but it takes comments,
  * octal and hexadecimal numbers, 'x' and unknown escapes, reads 18446744073709551615 as -1 and
  * 1e400 as infinity, drops the first of two equal keys, and overruns the stack on 200000 times "["
  * (measured). */

@@ -103,17 +103,17 @@ append_object (GString *out, JsonObject *object, int depth)
 static void
 append_value (GString *out, JsonNode *node)
 {
-  GType type = json_node_get_value_type (node);
+  JsonValueType type = json_node_get_value_type (node);
 
-  if (type == G_TYPE_INT64)
+  if (type == JSON_VALUE_INT)
     g_string_append_printf (out, "%" G_GINT64_FORMAT, json_node_get_int (node));
-  else if (type == G_TYPE_BOOLEAN)
+  else if (type == JSON_VALUE_BOOLEAN)
     g_string_append (out, json_node_get_boolean (node) ? "true" : "false");
-  else if (type == G_TYPE_STRING)
+  else if (type == JSON_VALUE_STRING)
     pod_json_append_string (out, json_node_get_string (node));
   else
     {
-      g_assert (type == G_TYPE_DOUBLE);
+      g_assert (type == JSON_VALUE_DOUBLE);
       g_autofree char *digits = pod_format_double (json_node_get_double (node));
       g_string_append (out, digits);
     }
@@ -258,8 +258,8 @@ pod_result_get_double (JsonObject *root, const char *path, double *out)
   JsonNode *node = parent != NULL ? json_object_get_member (parent, key) : NULL;
   if (node == NULL || !JSON_NODE_HOLDS_VALUE (node))
     return false;
-  GType type = json_node_get_value_type (node);
-  if (type != G_TYPE_INT64 && type != G_TYPE_DOUBLE)
+  JsonValueType type = json_node_get_value_type (node);
+  if (type != JSON_VALUE_INT && type != JSON_VALUE_DOUBLE)
     return false;
   double value = json_node_get_double (node);
   if (!isfinite (value)) /* it is written as null */

@@ -121,14 +121,14 @@ refuse (const PodJson *json, JsonObject *object, const char *key, const char *ex
   return false;
 }
 
-/* The type of a plain value; G_TYPE_INVALID for what is absent, null, an object or an array. */
-static GType
+/* The type of a plain value; JSON_VALUE_NONE for what is absent, null, an object or an array. */
+static JsonValueType
 type_of (JsonObject *object, const char *key)
 {
   JsonNode *node = json_object_get_member (object, key);
 
   return node != NULL && JSON_NODE_HOLDS_VALUE (node) ? json_node_get_value_type (node)
-                                                      : G_TYPE_INVALID;
+                                                      : JSON_VALUE_NONE;
 }
 
 bool
@@ -137,12 +137,12 @@ pod_json_get_uint (const PodJson *json, JsonObject *object, const char *key, uin
 {
   g_return_val_if_fail (json != NULL && object != NULL && key != NULL && out != NULL, false);
 
-  GType type = type_of (object, key);
-  double value = type == G_TYPE_DOUBLE ? json_object_get_double_member (object, key) : 0;
-  if (type == G_TYPE_INT64 && json_object_get_int_member (object, key) >= 0)
+  JsonValueType type = type_of (object, key);
+  double value = type == JSON_VALUE_DOUBLE ? json_object_get_double_member (object, key) : 0;
+  if (type == JSON_VALUE_INT && json_object_get_int_member (object, key) >= 0)
     *out = (uint64_t) json_object_get_int_member (object, key);
   /* From 2^63 on a double may be a rounded integer, so it is not taken for an exact one. */
-  else if (type == G_TYPE_DOUBLE && value >= 0 && value < 0x1p63 && value == floor (value))
+  else if (type == JSON_VALUE_DOUBLE && value >= 0 && value < 0x1p63 && value == floor (value))
     *out = (uint64_t) value;
   else
     return refuse (json, object, key, "a whole number >= 0", error);
@@ -155,10 +155,10 @@ pod_json_get_double (const PodJson *json, JsonObject *object, const char *key, d
 {
   g_return_val_if_fail (json != NULL && object != NULL && key != NULL && out != NULL, false);
 
-  GType type = type_of (object, key);
-  if (type == G_TYPE_INT64)
+  JsonValueType type = type_of (object, key);
+  if (type == JSON_VALUE_INT)
     *out = (double) json_object_get_int_member (object, key);
-  else if (type == G_TYPE_DOUBLE)
+  else if (type == JSON_VALUE_DOUBLE)
     *out = json_object_get_double_member (object, key);
   else
     return refuse (json, object, key, "a number", error);
@@ -171,7 +171,7 @@ pod_json_get_bool (const PodJson *json, JsonObject *object, const char *key, boo
 {
   g_return_val_if_fail (json != NULL && object != NULL && key != NULL && out != NULL, false);
 
-  if (type_of (object, key) != G_TYPE_BOOLEAN)
+  if (type_of (object, key) != JSON_VALUE_BOOLEAN)
     return refuse (json, object, key, "true or false", error);
   *out = json_object_get_boolean_member (object, key);
   return true;
@@ -183,7 +183,7 @@ pod_json_get_string (const PodJson *json, JsonObject *object, const char *key, c
 {
   g_return_val_if_fail (json != NULL && object != NULL && key != NULL && out != NULL, false);
 
-  if (type_of (object, key) != G_TYPE_STRING)
+  if (type_of (object, key) != JSON_VALUE_STRING)
     return refuse (json, object, key, "a string", error);
   *out = json_object_get_string_member (object, key);
   return true;

@@ -3,10 +3,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <json-glib/json-glib.h>
+#include "base/json-tree.h"
 
-/* Reading JSON with errors that name file and line, and writing it reproducibly. The tree itself is
- * json-glib's; JsonObject keeps insertion order, which is the order of output. */
+/* Reading JSON with errors that name file and line, and writing it reproducibly. The tree is in json-tree.h;
+ * objects keep insertion order, which is the order of output. */
 
 typedef struct
 {

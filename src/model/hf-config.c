@@ -374,8 +374,8 @@ note_unknown_keys (const HfReader *reader)
           || is_known_expert_key (key) || JSON_NODE_HOLDS_NULL (node))
         continue;
       if (JSON_NODE_HOLDS_VALUE (node)
-          && ((json_node_get_value_type (node) == G_TYPE_BOOLEAN && !json_node_get_boolean (node))
-              || (json_node_get_value_type (node) == G_TYPE_INT64
+          && ((json_node_get_value_type (node) == JSON_VALUE_BOOLEAN && !json_node_get_boolean (node))
+              || (json_node_get_value_type (node) == JSON_VALUE_INT
                   && json_node_get_int (node) == 0)))
         continue;
       pod_model_note (reader->model, "%s:%u: unknown key %s is not used", reader->json->file,

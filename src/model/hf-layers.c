@@ -28,7 +28,7 @@ get_element (const HfReader *reader, const char *key, JsonArray *array, guint in
 {
   JsonNode *node = json_array_get_element (array, index);
 
-  if (!JSON_NODE_HOLDS_VALUE (node) || json_node_get_value_type (node) != G_TYPE_INT64
+  if (!JSON_NODE_HOLDS_VALUE (node) || json_node_get_value_type (node) != JSON_VALUE_INT
       || json_node_get_int (node) < 0 || (uint64_t) json_node_get_int (node) >= limit)
     return pod_hf_refuse (reader, key, error,
                           "element %u: expected a whole number below %" G_GUINT64_FORMAT, index,

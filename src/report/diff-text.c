@@ -16,7 +16,7 @@ cell_text (JsonNode *node)
 {
   if (node == NULL || JSON_NODE_HOLDS_NULL (node))
     return g_strdup ("-");
-  if (JSON_NODE_HOLDS_VALUE (node) && json_node_get_value_type (node) == G_TYPE_STRING)
+  if (JSON_NODE_HOLDS_VALUE (node) && json_node_get_value_type (node) == JSON_VALUE_STRING)
     return g_strdup (json_node_get_string (node));
   return pod_json_to_line (node);
 }

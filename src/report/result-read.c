@@ -220,7 +220,7 @@ pod_report_time_ps (JsonObject *result)
   JsonNode *node = pod_report_node (result, "step.time_ps");
 
   if (node != NULL && JSON_NODE_HOLDS_VALUE (node)
-      && json_node_get_value_type (node) == G_TYPE_INT64)
+      && json_node_get_value_type (node) == JSON_VALUE_INT)
     return json_node_get_int (node);
   return pod_report_ps (pod_report_number (result, "step.time_s"));
 }

@@ -412,7 +412,7 @@ static void
 append_metadata (PodPerfettoPacket *perfetto, const char *name, JsonNode *value)
 {
   pod_proto_string (emptied (perfetto->item), ANNOTATION_NAME, name);
-  if (json_node_get_value_type (value) == G_TYPE_STRING)
+  if (json_node_get_value_type (value) == JSON_VALUE_STRING)
     pod_proto_string (perfetto->item, ANNOTATION_STRING, json_node_get_string (value));
   else
     pod_proto_uint (perfetto->item, ANNOTATION_INT, (uint64_t) json_node_get_int (value));

@@ -121,7 +121,7 @@ arguments_of (JsonObject *event)
   for (GList *l = names; l != NULL; l = l->next)
     {
       JsonNode *node = json_object_get_member (args, l->data);
-      g_autofree char *text = json_node_get_value_type (node) == G_TYPE_STRING
+      g_autofree char *text = json_node_get_value_type (node) == JSON_VALUE_STRING
                                   ? json_node_dup_string (node)
                                   : pod_format_double (json_node_get_double (node));
 
@@ -263,7 +263,7 @@ read_metadata (Chrome *chrome, JsonObject *other)
   for (GList *l = names; l != NULL; l = l->next)
     {
       JsonNode *node = json_object_get_member (other, l->data);
-      g_autofree char *text = json_node_get_value_type (node) == G_TYPE_STRING
+      g_autofree char *text = json_node_get_value_type (node) == JSON_VALUE_STRING
                                   ? json_node_dup_string (node)
                                   : g_strdup_printf ("%" G_GINT64_FORMAT, json_node_get_int (node));
 

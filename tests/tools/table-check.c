@@ -30,7 +30,8 @@
 
 #include <glib.h>
 #include <glib/gstdio.h>
-#include <json-glib/json-glib.h>
+
+#include "base/json.h"
 
 #define N_COLUMNS 6
 
@@ -47,8 +48,8 @@ typedef struct
   int exit_status;
   char *out; /* (transfer full) (nullable) */
   char *err; /* (transfer full) (nullable) */
-  JsonParser *parser;
-  JsonNode *root;   /* (nullable) owned by @parser; NULL when stdout was no JSON */
+  PodJson *json;    /* (owned) (nullable) NULL when stdout was no JSON */
+  JsonNode *root;   /* (nullable) its root */
   char *json_error; /* (transfer full) (nullable) */
 } Command;
 
@@ -88,7 +89,7 @@ command_free (void *data)
   g_free (command->out);
   g_free (command->err);
   g_free (command->json_error);
-  g_clear_object (&command->parser);
+  pod_json_free (command->json);
   g_free (command);
 }
 
@@ -154,9 +155,9 @@ command_run (void *data, void *user_data)
                                                 command->exit_status - 128, command->err);
       return;
     }
-  command->parser = json_parser_new ();
-  if (json_parser_load_from_data (command->parser, command->out, -1, &error))
-    command->root = json_parser_get_root (command->parser);
+  command->json = pod_json_parse ("stdout", command->out, -1, &error);
+  if (command->json != NULL)
+    command->root = command->json->root;
   else
     command->json_error = g_strdup (error->message);
 }
@@ -337,19 +338,19 @@ judge_integer (int64_t value, const char *expected, const char *tolerance, char 
 static char *
 judge_node (JsonNode *node, const char *expected, const char *tolerance)
 {
-  GType type = JSON_NODE_HOLDS_VALUE (node) ? json_node_get_value_type (node) : G_TYPE_INVALID;
+  JsonValueType type = JSON_NODE_HOLDS_VALUE (node) ? json_node_get_value_type (node) : JSON_VALUE_NONE;
   const char *text = NULL;
   char *failure = NULL;
 
-  if (type == G_TYPE_INT64)
+  if (type == JSON_VALUE_INT)
     return judge_integer (json_node_get_int (node), expected, tolerance, &failure)
                ? failure
                : judge_number ((double) json_node_get_int (node), expected, tolerance);
-  if (type == G_TYPE_DOUBLE)
+  if (type == JSON_VALUE_DOUBLE)
     return judge_number (json_node_get_double (node), expected, tolerance);
-  if (type == G_TYPE_BOOLEAN)
+  if (type == JSON_VALUE_BOOLEAN)
     text = json_node_get_boolean (node) ? "true" : "false";
-  else if (type == G_TYPE_STRING)
+  else if (type == JSON_VALUE_STRING)
     text = json_node_get_string (node);
   else if (JSON_NODE_HOLDS_NULL (node))
     text = "null";
