@@ -53,7 +53,7 @@ find_key (const char *file, const char *schema, uint64_t *out)
   if (xml == NULL)
     return false;
   *out = pod_xml_key (text, n_bytes, schema_text, n_schema_bytes);
-  tree = pod_xml_tree_read (g_steal_pointer (&text));
+  tree = pod_xml_tree_read (text);
   return tree != NULL && is_same_tree (tree, xml->tree);
 }
 

@@ -304,7 +304,6 @@ pod_xml_libxml_read (const PodXmlSource *source, GError **error)
   if (doc == NULL || (source->schema != NULL && !validate_by_file (source, doc, error)))
     return NULL;
   tree = pod_xml_tree_new (source->text);
-  tree->strings = g_string_chunk_new (1024);
   copy_all (tree, library.xmlDocGetRootElement (doc));
   return tree;
 }

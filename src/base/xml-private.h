@@ -2,11 +2,10 @@
 
 #include "base/xml.h"
 
-/* The elements of one document; strings are the text's, cut in place, or in @strings. */
+/* The elements of one document. */
 struct PodXmlTree
 {
-  char *text;                  /* (owned) (nullable) */
-  GStringChunk *strings;       /* (owned) (nullable) */
+  GStringChunk *strings;       /* (owned) */
   PodXmlNode *nodes;           /* (owned) the first is the root */
   PodXmlAttribute *attributes; /* (owned) */
   size_t n_nodes;
@@ -18,10 +17,9 @@ PodXmlTree *pod_xml_tree_new (const char *text);
 void pod_xml_tree_free (PodXmlTree *tree);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodXmlTree, pod_xml_tree_free)
 
-/* Reads a document that is known to be well formed, if it has nothing but elements, attributes, text of
- * leaves and comments between elements: no prefixes, carriage returns, CDATA, or entities but XML's five in values. @text: (transfer
- * full). Returns: (transfer full) (nullable) NULL for all else. O(length). */
-PodXmlTree *pod_xml_tree_read (char *text);
+/* Reads a document that is known to be valid, by GLib's parser of simple XML, if it has no namespaces. Returns: (transfer full) (nullable) NULL for
+ * all else. O(length). */
+PodXmlTree *pod_xml_tree_read (const char *text);
 
 /* What libxml2 reads in @text of @n_bytes, valid by @schema_text (nullable). @file and @schema stand in
  * messages. Errors: PARSE "file:line: ...", UNSUPPORTED where there is no libxml2. Returns: (transfer full) (nullable) */

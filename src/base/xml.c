@@ -90,9 +90,9 @@ check_text (const char *file, char *text, size_t n_bytes, bool is_foreign, GErro
   return true;
 }
 
-/* What was valid when podsim was built is so still. @text: (transfer full) */
+/* What was valid when podsim was built is so still. */
 static PodXmlTree *
-read_known (char *text)
+read_known (const char *text)
 {
   PodXmlTree *tree = pod_xml_tree_read (text);
 
@@ -116,7 +116,7 @@ read_tree (const char *file, const char *schema, bool is_foreign, GError **error
       if (schema_text == NULL)
         return NULL;
       if (pod_xml_is_known (pod_xml_key (text, n_bytes, schema_text, n_schema_bytes)))
-        return read_known (g_steal_pointer (&text));
+        return read_known (text);
     }
   if (!check_text (file, text, n_bytes, is_foreign, error) || (schema != NULL && !check_text (schema, schema_text, n_schema_bytes, false, error)))
     return NULL;

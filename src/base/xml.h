@@ -10,8 +10,8 @@
 /* Reading our XML: refuses a DOCTYPE first, then parses (NONET, no entities, no HUGE), then validates
  * against an XSD. Every error is "file:line: what is wrong, what was got" (POD_ERROR_PARSE).
  *
- * Files that were found valid when podsim was built (xml-known.h) are read by the few lines that they
- * need (xml-tree.c), 20 times as fast; all others by libxml2 (xml-libxml.c), which is loaded then. */
+ * Files that were found valid when podsim was built (xml-known.h) are read by GLib's parser of
+ * simple XML (xml-tree.c), which is loaded anyway; all others by libxml2 (xml-libxml.c), which is loaded then. */
 
 typedef struct
 {
