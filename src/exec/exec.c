@@ -416,11 +416,8 @@ count_calls (const PodExecRequest *request, const PodRoutes *routes, GArray *ker
                 }
               kernel = &g_array_index (kernels, PodKernelUse, op->kernel);
               kernel_calls[op->kernel] += n_runs[b];
-              if (kernel->name == NULL)
-                {
-                  kernel->name = op->name;
-                  kernel->detail = op->detail;
-                }
+              if (kernel->op == NULL)
+                kernel->op = op;
             }
         }
       for (guint k = 0; k < program->kernels->len; k++)

@@ -53,8 +53,7 @@ typedef struct
   PodKernel kernel;
   PodKernelTime time;       /* in the step */
   double losses_s[POD_N_LOSSES]; /* of one call, parts of that; the host's wait stands beside it */
-  const char *name;         /* of the first op that runs it */
-  const char *detail;
+  const PodOp *op;          /* (nullable) the first that runs it, borrowed from the program */
   uint64_t n_calls;         /* in a step, by one rank of the class that runs it most */
 } PodKernelUse;
 

@@ -31,11 +31,13 @@ add_ops (PodTimeline *timeline, const PodExecRequest *request)
 {
   const PodProgram *program = request->program;
 
-  for (guint i = 0; i < program->ops->len; i++)
+  for (guint i = 0; !request->is_recording_none && i < program->ops->len; i++)
     {
       const PodOp *op = &g_array_index (program->ops, PodOp, i);
-      PodTimelineOp out = { .name = g_string_chunk_insert_const (timeline->strings, op->name),
-                            .detail = op->detail != NULL ? g_string_chunk_insert_const (timeline->strings, op->detail) : NULL,
+      g_autofree char *name = pod_op_name (op);
+      g_autofree char *detail = pod_op_detail (op, op->has_detail ? &g_array_index (program->kernels, PodKernel, op->kernel) : NULL);
+      PodTimelineOp out = { .name = g_string_chunk_insert_const (timeline->strings, name),
+                            .detail = detail != NULL ? g_string_chunk_insert_const (timeline->strings, detail) : NULL,
                             .category = category_of_phase[op->phase],
                             .stream = op->stream,
                             .slot = op->slot,

@@ -306,7 +306,7 @@ share_rotary_key (PodPass *pass, uint32_t after)
   const bool is_backward = pass->phase == POD_PHASE_BACKWARD;
   const bool is_sharded = is_sharded_by_tokens (emitter);
   const PodCollectiveKind kind = !is_backward ? POD_ALL_GATHER : is_sharded ? POD_REDUCE_SCATTER : POD_ALL_REDUCE;
-  g_autofree char *name = g_strdup_printf ("rotary key %s", !is_backward ? "all-gather" : is_sharded ? "gradient reduce-scatter" : "gradient all-reduce");
+  const char *name = !is_backward ? "rotary key all-gather" : is_sharded ? "rotary key gradient reduce-scatter" : "rotary key gradient all-reduce";
 
   if (emitter->tp_comm == POD_NO_COMM || (!is_backward && !is_sharded))
     return POD_NO_OP;

@@ -20,6 +20,7 @@ typedef struct
   GArray *ops;     /* PodOp of the open block */
   GArray *edges;   /* what waits for what */
   GArray *effects; /* buffers that come and go */
+  GHashTable *joined; /* names of two parts by these, in the program's strings */
   const char *name;
   uint8_t chunk;   /* of ops to come */
   uint8_t slot;
@@ -36,8 +37,12 @@ void pod_builder_part (PodBuilder *builder, uint8_t chunk, uint8_t slot);
 /* Puts the ops from @second on between those before it, in turns that end with a collective which computing waits for; each half keeps
  * its order. */
 void pod_builder_weave (PodBuilder *builder, uint32_t second);
-/* Adds an op; returns its handle in the open block. Strings are copied. */
-uint32_t pod_builder_compute (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, const char *detail, const PodKernel *kernel);
+/* "first second", or "second" where @first is NULL. Both are literals or names made here: the parts are known by their addresses. Returns:
+ * (transfer none), the program's */
+const char *pod_builder_join (PodBuilder *builder, const char *first, const char *second);
+/* Adds an op; returns its handle in the open block. @name: a literal, or made by pod_builder_join; @layer, where not -1, is said before
+ * it. has_detail: whether the kernel's shape is told. */
+uint32_t pod_builder_compute (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, bool has_detail, const PodKernel *kernel);
 uint32_t pod_builder_collective (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, PodStream stream, uint32_t comm,
                                  PodCollectiveKind kind, uint64_t bytes);
 /* A copy of @bytes to the host's memory, or from it. */

@@ -65,6 +65,13 @@ gather_over (PodChunk *chunk, const char *name, uint32_t comm, double bytes, con
   return op;
 }
 
+/* (nullable) what stands before what its ops do, for those that are no layer */
+static const char *
+unit_name (const PodUnitPlan *unit)
+{
+  return unit->layer >= 0 ? NULL : unit->kind == POD_UNIT_HEAD ? "head" : "embedding";
+}
+
 static double
 gathered_bytes (const PodEmitter *emitter, double params)
 {
@@ -77,15 +84,13 @@ gather_weights (PodChunk *chunk, const PodUnitPlan *unit, PodPhase phase, unsign
 {
   PodEmitter *emitter = chunk->emitter;
   const PodPass pass = { .unit = unit, .phase = phase };
-  g_autofree char *name = unit->layer >= 0 ? g_strdup_printf ("L%d weights all-gather", unit->layer)
-                                           : g_strdup_printf ("%s weights all-gather", unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
-  g_autofree char *expert_name = g_strdup_printf ("L%d expert weights all-gather", unit->layer);
+  const char *name = pod_builder_join (&emitter->builder, unit_name (unit), "weights all-gather");
   Weights weights;
 
   if (emitter->is_synced_once && (phase != POD_PHASE_FORWARD || !(edge & POD_EDGE_FIRST)))
     return no_weights;
   weights.dense = gather_over (chunk, name, emitter->fsdp_comm, gathered_bytes (emitter, unit->gathered_params), &pass, last_of, position);
-  weights.experts = gather_over (chunk, expert_name, emitter->experts.fsdp_comm, gathered_bytes (emitter, unit->expert_params), &pass, last_of, position);
+  weights.experts = gather_over (chunk, "expert weights all-gather", emitter->experts.fsdp_comm, gathered_bytes (emitter, unit->expert_params), &pass, last_of, position);
   return weights;
 }
 
@@ -178,12 +183,11 @@ static void
 send_to_host (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass)
 {
   PodBuilder *builder = &chunk->emitter->builder;
-  g_autofree char *name = g_strdup_printf ("L%d activations to the host", unit->layer);
   uint32_t op;
 
   if (unit->offload_bytes == 0)
     return;
-  op = pod_builder_copy (builder, POD_PHASE_FORWARD, unit->layer, name, true, unit->offload_bytes);
+  op = pod_builder_copy (builder, POD_PHASE_FORWARD, unit->layer, "activations to the host", true, unit->offload_bytes);
   pod_builder_depend (builder, op, pass->last_compute);
   pod_builder_alloc (builder, pass->first_compute, chunk->emitter->label_offloaded, unit->offload_bytes);
   pod_builder_free_buffer (builder, op, chunk->emitter->label_offloaded, unit->offload_bytes);
@@ -194,12 +198,11 @@ static uint32_t
 fetch_from_host (PodChunk *chunk, const PodUnitPlan *unit, const GArray *last_of, guint position)
 {
   PodBuilder *builder = &chunk->emitter->builder;
-  g_autofree char *name = g_strdup_printf ("L%d activations from the host", unit->layer);
   uint32_t op;
 
   if (unit->offload_bytes == 0)
     return POD_NO_OP;
-  op = pod_builder_copy (builder, POD_PHASE_BACKWARD, unit->layer, name, false, unit->offload_bytes);
+  op = pod_builder_copy (builder, POD_PHASE_BACKWARD, unit->layer, "activations from the host", false, unit->offload_bytes);
   pod_builder_depend_before (builder, op, POD_STREAM_TO_HOST, 0); /* all of it is there */
   if (position >= 2)
     pod_builder_depend (builder, op, g_array_index (last_of, uint32_t, position - 2));
@@ -242,7 +245,7 @@ forward_ops (PodChunk *chunk, unsigned edge)
 /* Weight gradients that are reduced together: a unit's, or those of its experts, each over its own ranks. */
 typedef struct
 {
-  const char *name;
+  const char *name;   /* (nullable) but for the layer */
   PodBucket *bucket;
   double params;
   uint32_t fsdp_comm; /* POD_NO_COMM where they are not scattered */
@@ -260,7 +263,7 @@ reduce_over_dp (PodChunk *chunk, const Gradients *gradients, const PodPass *pass
   PodBucket *bucket = gradients->bucket;
   const bool is_sharded = gradients->fsdp_comm != POD_NO_COMM;
   const bool is_kept_sharded = emitter->job->layout.zero_stage >= 2 && !is_sharded; /* whole only until they are scattered */
-  g_autofree char *name = g_strdup_printf ("%s gradients %s", gradients->name, gradients->is_scattered ? "reduce-scatter over dp" : "all-reduce");
+  const char *name = pod_builder_join (builder, gradients->name, gradients->is_scattered ? "gradients reduce-scatter over dp" : "gradients all-reduce");
   uint32_t op;
 
   if (bytes > 0 && is_kept_sharded)
@@ -292,15 +295,14 @@ reduce_over (PodChunk *chunk, const Gradients *gradients, const PodPass *pass, u
   if (bytes > 0 && gradients->fsdp_comm != POD_NO_COMM)
     {
       const double whole = emitter->is_synced_once ? gradients->params * pod_dtype_bytes (job->grad_dtype) : bytes;
-      g_autofree char *name = NULL;
       uint32_t op;
 
       if (!emitter->is_synced_once || edge & POD_EDGE_FIRST)
         pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, whole);
       if (emitter->is_synced_once && !is_last)
         return;
-      name = g_strdup_printf ("%s gradients reduce-scatter", gradients->name);
-      op = pod_builder_collective (builder, POD_PHASE_BACKWARD, pass->unit->layer, name, POD_STREAM_REDUCE, gradients->fsdp_comm, POD_REDUCE_SCATTER, (uint64_t) bytes);
+      op = pod_builder_collective (builder, POD_PHASE_BACKWARD, pass->unit->layer, pod_builder_join (builder, gradients->name, "gradients reduce-scatter"), POD_STREAM_REDUCE,
+                                   gradients->fsdp_comm, POD_REDUCE_SCATTER, (uint64_t) bytes);
       pod_builder_depend (builder, op, after);
       pod_builder_free_buffer (builder, op, emitter->label_unsharded_grads, whole);
       after = op;
@@ -313,17 +315,15 @@ static void
 reduce_gradients (PodChunk *chunk, const PodUnitPlan *unit, const PodPass *pass, unsigned edge, bool is_end)
 {
   const PodEmitter *emitter = chunk->emitter;
-  g_autofree char *name = unit->layer >= 0 ? g_strdup_printf ("L%d", unit->layer) : g_strdup (unit->kind == POD_UNIT_HEAD ? "head" : "embedding");
-  g_autofree char *expert_name = g_strdup_printf ("%s expert", name);
   const PodTrained trained = pod_unit_trained (emitter, unit);
-  const Gradients dense = { .name = name,
+  const Gradients dense = { .name = unit_name (unit),
                             .bucket = &chunk->buckets[0],
                             .params = trained.padded,
                             .fsdp_comm = pass->grad_scatter & emitter->fsdp_axes ? emitter->fsdp_comm : POD_NO_COMM,
                             .dp_comm = emitter->dp_comm,
                             .is_scattered = (pass->grad_scatter & emitter->grad_axes) != 0,
                             .fsdp = pod_layout_n_shards (&emitter->job->layout) };
-  const Gradients experts = { .name = expert_name,
+  const Gradients experts = { .name = "expert",
                               .bucket = &chunk->buckets[1],
                               .params = trained.experts,
                               .fsdp_comm = emitter->experts.fsdp_comm,
@@ -467,7 +467,7 @@ accumulate_apart (PodChunk *chunk, const GArray *passes, uint32_t after)
       pod_builder_alloc (builder, pass->first_compute, emitter->label_unsharded_grads, (trained.padded + trained.experts) * own);
     }
   kernel = pod_kernel_vector (params, params * (own + kept), params * kept);
-  op = pod_builder_compute (builder, POD_PHASE_BACKWARD, -1, "gradients added", NULL, &kernel);
+  op = pod_builder_compute (builder, POD_PHASE_BACKWARD, -1, "gradients added", false, &kernel);
   pod_builder_depend (builder, op, after);
   for (guint i = 0; i < passes->len; i++)
     {

@@ -134,11 +134,8 @@ flash (PodPass *pass, const PodHeads *heads, const Block *block, bool is_backwar
   const PodJob *job = pass->emitter->job;
   PodKernel kernel = pod_kernel_attention (is_backward, job->batch.micro_batch, block->q_len, block->k_len, block->span, block->heads, block->kv_heads, heads->head_dim,
                                            heads->v_head_dim, block->is_causal, core_dtype (job));
-  g_autofree char *keys = block->k_len == block->q_len ? g_strdup ("") : g_strdup_printf (" on %" G_GUINT64_FORMAT " keys", block->k_len);
-  g_autofree char *detail = g_strdup_printf ("%" G_GUINT64_FORMAT " sequences of %" G_GUINT64_FORMAT "%s, %" G_GUINT64_FORMAT " heads, %" G_GUINT64_FORMAT " KV heads, head_dim %" G_GUINT64_FORMAT,
-                                             kernel.batch, kernel.m, keys, block->heads, block->kv_heads, heads->head_dim);
 
-  return pod_pass_compute (pass, is_backward ? "attention backward" : pass->phase == POD_PHASE_RECOMPUTE ? "attention again" : "attention", detail, &kernel);
+  return pod_pass_compute (pass, is_backward ? "attention backward" : pass->phase == POD_PHASE_RECOMPUTE ? "attention again" : "attention", true, &kernel);
 }
 
 static double
@@ -156,7 +153,7 @@ scores_matmul (PodPass *pass, const char *name, const Block *block, uint64_t m, 
   const double bytes = pod_dtype_bytes (dtype);
   PodKernel kernel = pod_kernel_matmul (job->batch.micro_batch * block->heads, m, n, k, dtype, bytes, bytes, bytes);
 
-  pass->value = pod_pass_compute (pass, name, NULL, &kernel);
+  pass->value = pod_pass_compute (pass, name, false, &kernel);
 }
 
 /* Every score is computed, masked or not: about 10 operations each for scale, mask and softmax, and half of that for dropout,
@@ -244,8 +241,7 @@ static uint32_t
 cp_collective (PodPass *pass, const char *name, PodCollectiveKind kind, double bytes, uint32_t after)
 {
   PodEmitter *emitter = pass->emitter;
-  g_autofree char *full = g_strdup_printf ("L%d %s", pass->unit->layer, name);
-  uint32_t op = pod_builder_collective (&emitter->builder, pass->phase, pass->unit->layer, full, POD_STREAM_CP, emitter->cp_comm, kind, (uint64_t) bytes);
+  uint32_t op = pod_builder_collective (&emitter->builder, pass->phase, pass->unit->layer, name, POD_STREAM_CP, emitter->cp_comm, kind, (uint64_t) bytes);
 
   pod_builder_depend (&emitter->builder, op, after);
   return op;

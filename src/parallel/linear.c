@@ -59,11 +59,10 @@ derive (const PodSharding *lhs, const PodSharding *rhs, const PodSharding *out)
 }
 
 uint32_t
-pod_pass_weight_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel)
+pod_pass_weight_compute (PodPass *pass, const char *name, bool has_detail, const PodKernel *kernel)
 {
   PodBuilder *builder = &pass->emitter->builder;
-  g_autofree char *full = pass->unit->layer >= 0 ? g_strdup_printf ("L%d %s", pass->unit->layer, name) : g_strdup (name);
-  uint32_t op = pod_builder_compute (builder, pass->phase, pass->unit->layer, full, detail, kernel);
+  uint32_t op = pod_builder_compute (builder, pass->phase, pass->unit->layer, name, has_detail, kernel);
 
   pod_builder_depend (builder, op, pass->value);
   if (pass->first_compute == POD_NO_OP)
@@ -73,9 +72,9 @@ pod_pass_weight_compute (PodPass *pass, const char *name, const char *detail, co
 }
 
 uint32_t
-pod_pass_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel)
+pod_pass_compute (PodPass *pass, const char *name, bool has_detail, const PodKernel *kernel)
 {
-  return pass->part == POD_PART_WEIGHT ? pass->value : pod_pass_weight_compute (pass, name, detail, kernel);
+  return pass->part == POD_PART_WEIGHT ? pass->value : pod_pass_weight_compute (pass, name, has_detail, kernel);
 }
 
 uint32_t
@@ -83,7 +82,7 @@ pod_pass_vector (PodPass *pass, const char *name, double flops, double read_byte
 {
   PodKernel kernel = pod_kernel_vector (flops, read_bytes, write_bytes);
 
-  pass->value = pod_pass_compute (pass, name, NULL, &kernel);
+  pass->value = pod_pass_compute (pass, name, false, &kernel);
   pass->gathered = POD_NO_OP;
   return pass->value;
 }
@@ -106,21 +105,16 @@ matmul (PodPass *pass, const char *name, double m, uint64_t n, uint64_t k, PodDt
 {
   const double operand = pod_dtype_bytes (dtype);
   PodKernel kernel = pod_kernel_matmul (1, (uint64_t) m, n, k, dtype, operand, operand, out_bytes);
-  g_autofree char *detail = NULL;
 
   kernel.is_transposed = is_gradient;
-  detail = g_strdup_printf ("matmul [%.0f, %" G_GUINT64_FORMAT "] x [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] %s", m, k, k, n,
-                                             pod_dtype_name (dtype));
-
-  return pod_pass_weight_compute (pass, name, detail, &kernel);
+  return pod_pass_weight_compute (pass, name, true, &kernel);
 }
 
 static uint32_t
 tp_collective (PodPass *pass, const char *name, PodCollectiveKind kind, double bytes, uint32_t after)
 {
   PodEmitter *emitter = pass->emitter;
-  g_autofree char *full = pass->unit->layer >= 0 ? g_strdup_printf ("L%d %s", pass->unit->layer, name) : g_strdup (name);
-  uint32_t op = pod_builder_collective (&emitter->builder, pass->phase, pass->unit->layer, full, POD_STREAM_TP, emitter->tp_comm, kind, (uint64_t) bytes);
+  uint32_t op = pod_builder_collective (&emitter->builder, pass->phase, pass->unit->layer, name, POD_STREAM_TP, emitter->tp_comm, kind, (uint64_t) bytes);
 
   pod_builder_depend (&emitter->builder, op, after);
   return op;
@@ -149,33 +143,22 @@ hold_gathered (PodPass *pass, uint32_t gather, uint32_t last_user, uint64_t widt
 static void
 gather_value (PodPass *pass, const char *name, uint64_t width)
 {
-  g_autofree char *full = NULL;
-
   if (pass->gathered != POD_NO_OP)
     return;
-  full = g_strdup_printf ("%s all-gather", name);
-  pass->gathered = tp_collective (pass, full, POD_ALL_GATHER, pass->emitter->tokens * (double) width * pass->emitter->element_bytes, pass->value);
+  pass->gathered = tp_collective (pass, pod_builder_join (&pass->emitter->builder, name, "all-gather"), POD_ALL_GATHER, pass->emitter->tokens * (double) width * pass->emitter->element_bytes, pass->value);
 }
 
 /* A partial sum over tp becomes the residual stream's. */
 static void
 reduce_value (PodPass *pass, const PodShardedMatmul *comm, const char *name, uint64_t width)
 {
-  const PodEmitter *emitter = pass->emitter;
+  PodEmitter *emitter = pass->emitter;
   double bytes = emitter->tokens * (double) width * emitter->element_bytes;
 
   if (comm->reduce_scatter & emitter->tp_axes)
-    {
-      g_autofree char *full = g_strdup_printf ("%s reduce-scatter", name);
-
-      pass->value = tp_collective (pass, full, POD_REDUCE_SCATTER, bytes, pass->value);
-    }
+    pass->value = tp_collective (pass, pod_builder_join (&emitter->builder, name, "reduce-scatter"), POD_REDUCE_SCATTER, bytes, pass->value);
   else if (comm->all_reduce & emitter->tp_axes)
-    {
-      g_autofree char *full = g_strdup_printf ("%s all-reduce", name);
-
-      pass->value = tp_collective (pass, full, POD_ALL_REDUCE, bytes, pass->value);
-    }
+    pass->value = tp_collective (pass, pod_builder_join (&emitter->builder, name, "all-reduce"), POD_ALL_REDUCE, bytes, pass->value);
 }
 
 /* A quantised matmul's operand of @elements: read once (twice where a first pass finds its scale) and written by rows and by columns, for
@@ -183,15 +166,13 @@ reduce_value (PodPass *pass, const PodShardedMatmul *comm, const char *name, uin
 static void
 cast (PodPass *pass, const PodLinear *linear, const char *what, double elements)
 {
-  const PodEmitter *emitter = pass->emitter;
+  PodEmitter *emitter = pass->emitter;
   const PodJob *job = emitter->job;
   const double read = elements * emitter->element_bytes;
-  g_autofree char *full = NULL;
 
   if (!is_quantised (pass))
     return;
-  full = g_strdup_printf ("%s %s cast", linear->name, what);
-  pod_pass_vector (pass, full, 2 * elements, job->has_amax_pass ? 2 * read : read, 2 * elements * pod_dtype_bytes (job->dtype));
+  pod_pass_vector (pass, pod_builder_join (&emitter->builder, linear->name, what), 2 * elements, job->has_amax_pass ? 2 * read : read, 2 * elements * pod_dtype_bytes (job->dtype));
 }
 
 /* A local product [tokens, k] x [k, n] of what flows with a weight. */
@@ -231,8 +212,6 @@ multiply (PodPass *pass, Product *product)
   const double in_bytes = emitter->tokens * (double) product->k * emitter->element_bytes;
   const double out_bytes = emitter->tokens * (double) product->n * emitter->element_bytes;
   const uint32_t source = pass->value;
-  g_autofree char *gather_name = g_strdup_printf ("%s all-gather", product->name);
-  g_autofree char *scatter_name = g_strdup_printf ("%s reduce-scatter", product->name);
   uint32_t reduced = POD_NO_OP;
   uint32_t op = POD_NO_OP;
 
@@ -247,7 +226,7 @@ multiply (PodPass *pass, Product *product)
       uint32_t arrived = pieces == 1 || !gathers ? pass->gathered : POD_NO_OP;
 
       if (gathers && pieces > 1 && i > 0) /* the first piece is this rank's own */
-        arrived = pass->gathered = tp_collective (pass, gather_name, POD_ALL_GATHER, in_bytes / (pieces - 1), source);
+        arrived = pass->gathered = tp_collective (pass, pod_builder_join (&emitter->builder, product->name, "all-gather"), POD_ALL_GATHER, in_bytes / (pieces - 1), source);
       if (product->gather == POD_NO_OP)
         product->gather = gathers ? pass->gathered : POD_NO_OP;
       pass->value = source;
@@ -257,7 +236,7 @@ multiply (PodPass *pass, Product *product)
         pod_builder_depend (&emitter->builder, op, pass->weights);
       pass->value = op;
       if (scatters && pieces > 1 && i < pieces - 1) /* the last piece is this rank's own */
-        reduced = tp_collective (pass, scatter_name, POD_REDUCE_SCATTER, out_bytes / (pieces - 1), op);
+        reduced = tp_collective (pass, pod_builder_join (&emitter->builder, product->name, "reduce-scatter"), POD_REDUCE_SCATTER, out_bytes / (pieces - 1), op);
     }
   if (pieces > 1 && scatters)
     pass->value = reduced;
@@ -277,7 +256,7 @@ adapter_rank (const PodPass *pass)
 static uint32_t
 adapter_product (PodPass *pass, const PodLinear *linear, const char *what, double m, uint64_t n, uint64_t k, double out_bytes, uint32_t after)
 {
-  g_autofree char *name = g_strdup_printf ("%s adapter %s", linear->name, what);
+  const char *name = pod_builder_join (&pass->emitter->builder, linear->name, what);
   const uint32_t value = pass->value;
   uint32_t op;
 
@@ -290,7 +269,7 @@ adapter_product (PodPass *pass, const PodLinear *linear, const char *what, doubl
 static void
 adapter_forward (PodPass *pass, const PodLinear *linear)
 {
-  const PodEmitter *emitter = pass->emitter;
+  PodEmitter *emitter = pass->emitter;
   const uint64_t rank = adapter_rank (pass);
   const bool is_by_tokens = linear->side == POD_TP_COLUMN && emitter->tp_comm != POD_NO_COMM && emitter->job->layout.is_sequence_parallel;
   const double tokens = is_by_tokens ? emitter->residual_tokens : tokens_of (emitter, linear);
@@ -298,14 +277,11 @@ adapter_forward (PodPass *pass, const PodLinear *linear)
 
   if (rank == 0)
     return;
-  down = adapter_product (pass, linear, "down", tokens, rank, linear->in, emitter->element_bytes, pass->value);
+  down = adapter_product (pass, linear, "adapter down", tokens, rank, linear->in, emitter->element_bytes, pass->value);
   if (is_by_tokens)
-    {
-      g_autofree char *name = g_strdup_printf ("%s adapter all-gather", linear->name);
-
-      down = tp_collective (pass, name, POD_ALL_GATHER, emitter->tokens * (double) rank * emitter->element_bytes, down);
-    }
-  adapter_product (pass, linear, "up", tokens_of (emitter, linear), linear->out, rank, 2 * emitter->element_bytes, down); /* added to what is there */
+    down = tp_collective (pass, pod_builder_join (&emitter->builder, linear->name, "adapter all-gather"), POD_ALL_GATHER,
+                          emitter->tokens * (double) rank * emitter->element_bytes, down);
+  adapter_product (pass, linear, "adapter up", tokens_of (emitter, linear), linear->out, rank, 2 * emitter->element_bytes, down); /* added to what is there */
 }
 
 /* Gradients of B, of what is between, of A, and what is added to the input's. */
@@ -317,10 +293,10 @@ adapter_backward (PodPass *pass, const PodLinear *linear, uint32_t after)
   const uint64_t tokens = (uint64_t) tokens_of (emitter, linear);
   const double grad_bytes = pod_dtype_bytes (emitter->job->grad_dtype);
 
-  after = adapter_product (pass, linear, "dB", (double) rank, linear->out, tokens, grad_bytes, after);
-  after = adapter_product (pass, linear, "up dX", (double) tokens, rank, linear->out, emitter->element_bytes, after);
-  after = adapter_product (pass, linear, "dA", (double) linear->in, rank, tokens, grad_bytes, after);
-  return adapter_product (pass, linear, "down dX", (double) tokens, linear->in, rank, 2 * emitter->element_bytes, after);
+  after = adapter_product (pass, linear, "adapter dB", (double) rank, linear->out, tokens, grad_bytes, after);
+  after = adapter_product (pass, linear, "adapter up dX", (double) tokens, rank, linear->out, emitter->element_bytes, after);
+  after = adapter_product (pass, linear, "adapter dA", (double) linear->in, rank, tokens, grad_bytes, after);
+  return adapter_product (pass, linear, "adapter down dX", (double) tokens, linear->in, rank, 2 * emitter->element_bytes, after);
 }
 
 void
@@ -332,7 +308,7 @@ pod_linear_forward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   uint32_t op;
 
   if (linear->side == POD_TP_ROW)
-    cast (pass, linear, "input", emitter->tokens * (double) linear->in);
+    cast (pass, linear, "input cast", emitter->tokens * (double) linear->in);
   adapter_forward (pass, linear);
   op = multiply (pass, &product);
   hold_gathered (pass, product.gather, op, linear->in);
@@ -359,7 +335,7 @@ weight_gradient (PodPass *pass, const PodLinear *linear, const PodShardedMatmul 
 {
   PodEmitter *emitter = pass->emitter;
   const double grad_bytes = pod_dtype_bytes (emitter->keeps_grads_whole ? emitter->job->grad_dtype : pod_job_activation_dtype (emitter->job));
-  g_autofree char *name = g_strdup_printf ("%s dW", linear->name);
+  const char *name = pod_builder_join (&emitter->builder, linear->name, "dW");
 
   *out = matmul (pass, name, (double) linear->in, linear->out, (uint64_t) tokens_of (emitter, linear), dtype_of (pass), emitter->accumulates ? 2 * grad_bytes : grad_bytes, true);
   pod_builder_depend (&emitter->builder, *out, saved);
@@ -373,7 +349,7 @@ static uint32_t
 gather_saved (PodPass *pass, const PodLinear *linear)
 {
   PodEmitter *emitter = pass->emitter;
-  g_autofree char *name = g_strdup_printf ("%s input all-gather", linear->name);
+  const char *name = pod_builder_join (&emitter->builder, linear->name, "input all-gather");
   uint32_t op = tp_collective (pass, name, POD_ALL_GATHER, emitter->tokens * (double) linear->in * emitter->element_bytes, pass->value);
 
   if (pass->part == POD_PART_WEIGHT) /* as the matmul before it begins */
@@ -389,7 +365,7 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
   PodSharding wt = pod_sharding_transpose (&s.w);
   PodSharding xt = pod_sharding_transpose (&s.x);
   PodShardedMatmul weight = derive (&xt, &s.y, &s.grad); /* dW = X^T . dY */
-  g_autofree char *dx_name = g_strdup_printf ("%s dX", linear->name);
+  const char *dx_name = pod_builder_join (&emitter->builder, linear->name, "dX");
   Product product = { .name = dx_name, .tokens = tokens_of (emitter, linear), .n = linear->in, .k = linear->out, .dtype = dtype_of (pass), .comm = derive (&s.y, &wt, &s.x), .is_reduced = is_reduced, .gather = POD_NO_OP }; /* dX = dY . W^T */
   const bool is_frozen = emitter->job->lora_rank > 0;
   uint32_t saved = POD_NO_OP;
@@ -409,7 +385,7 @@ pod_linear_backward (PodPass *pass, const PodLinear *linear, bool is_reduced)
       return;
     }
   if (pass->gathered == POD_NO_OP)
-    cast (pass, linear, "dY", (linear->side == POD_TP_COLUMN ? emitter->tokens : emitter->residual_tokens) * (double) linear->out);
+    cast (pass, linear, "dY cast", (linear->side == POD_TP_COLUMN ? emitter->tokens : emitter->residual_tokens) * (double) linear->out);
   last = multiply (pass, &product);
   value = pass->value;
   if (is_frozen)

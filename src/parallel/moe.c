@@ -178,12 +178,11 @@ static uint32_t
 collective (PodPass *pass, const char *name, PodStream stream, uint32_t comm, PodCollectiveKind kind, double bytes, uint32_t after)
 {
   PodEmitter *emitter = pass->emitter;
-  g_autofree char *full = g_strdup_printf ("L%d %s", pass->unit->layer, name);
   uint32_t op;
 
   if (comm == POD_NO_COMM)
     return after;
-  op = pod_builder_collective (&emitter->builder, pass->phase, pass->unit->layer, full, stream, comm, kind, (uint64_t) llround (bytes));
+  op = pod_builder_collective (&emitter->builder, pass->phase, pass->unit->layer, name, stream, comm, kind, (uint64_t) llround (bytes));
   pod_builder_depend (&emitter->builder, op, after);
   return op;
 }
@@ -202,7 +201,6 @@ travel (PodPass *pass, const Routed *r, const char *name, double value_bytes, ui
 {
   const PodExperts *experts = &pass->emitter->experts;
   const double token_bytes = (double) r->model->hidden * value_bytes;
-  g_autofree char *inside_name = g_strdup_printf ("%s in node", name);
   double nodes;
   Travel done = { after, POD_NO_OP };
 
@@ -214,7 +212,7 @@ travel (PodPass *pass, const Routed *r, const char *name, double value_bytes, ui
   nodes = MIN (MIN ((double) pass->emitter->job->route_nodes, experts->n_nodes), (double) r->model->top_k);
   done.across = collective (pass, name, POD_STREAM_EP, experts->across_comm, POD_ALL_TO_ALL, r->sent / (double) r->model->top_k * nodes * token_bytes, after);
   if (experts->inside_comm != POD_NO_COMM)
-    done.inside = collective (pass, inside_name, POD_STREAM_EP_NODE, experts->inside_comm, POD_ALL_TO_ALL, r->sent * token_bytes, after);
+    done.inside = collective (pass, pod_builder_join (&pass->emitter->builder, name, "in node"), POD_STREAM_EP_NODE, experts->inside_comm, POD_ALL_TO_ALL, r->sent * token_bytes, after);
   return done;
 }
 
@@ -239,14 +237,13 @@ static Travel
 dispatch (PodPass *pass, const Routed *r, const char *name, uint32_t ready)
 {
   const double bytes = r->sent * (double) r->model->hidden;
-  g_autofree char *gather_name = g_strdup_printf ("%s all-gather over etp", name);
   Travel done = travel (pass, r, name, r->out_bytes, ready);
 
   if (travels (pass))
     hold (pass, bytes * r->out_bytes, ready, done.across);
   if (pass->emitter->experts.etp_comm != POD_NO_COMM)
     {
-      uint32_t gather = collective (pass, gather_name, POD_STREAM_EP, pass->emitter->experts.etp_comm, POD_ALL_GATHER, r->computed * (double) r->model->hidden * r->out_bytes, done.across);
+      uint32_t gather = collective (pass, pod_builder_join (&pass->emitter->builder, name, "all-gather over etp"), POD_STREAM_EP, pass->emitter->experts.etp_comm, POD_ALL_GATHER, r->computed * (double) r->model->hidden * r->out_bytes, done.across);
 
       pod_builder_depend (&pass->emitter->builder, gather, done.inside);
       done.across = gather;
@@ -258,7 +255,7 @@ dispatch (PodPass *pass, const Routed *r, const char *name, uint32_t ready)
 static Travel
 combine (PodPass *pass, const Routed *r, const char *name, uint32_t ready)
 {
-  g_autofree char *scatter_name = g_strdup_printf ("%s reduce-scatter over etp", name);
+  const char *scatter_name = pod_builder_join (&pass->emitter->builder, name, "reduce-scatter over etp");
   uint32_t whole = collective (pass, scatter_name, POD_STREAM_EP, pass->emitter->experts.etp_comm, POD_REDUCE_SCATTER, r->computed * (double) r->model->hidden * r->back_bytes, ready);
   Travel done = travel (pass, r, name, r->back_bytes, whole);
 
@@ -306,13 +303,6 @@ make_exact (const Routed *r, PodKernel *kernel)
   kernel->flops *= r->computed / ((double) n_busy (r) * ceil (r->computed / (double) n_busy (r)));
 }
 
-static char *
-describe (const PodKernel *kernel)
-{
-  return g_strdup_printf ("%" G_GUINT64_FORMAT " matmuls [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] x [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] %s", kernel->batch, kernel->m, kernel->k,
-                          kernel->k, kernel->n, pod_dtype_name (kernel->dtype));
-}
-
 /* [copies, k] x [k, n] */
 static void
 multiply (PodPass *pass, const Routed *r, const char *name, uint64_t n, uint64_t k)
@@ -321,11 +311,10 @@ multiply (PodPass *pass, const Routed *r, const char *name, uint64_t n, uint64_t
   const PodDtype dtype = emitter->job->dtype;
   const uint64_t m = (uint64_t) ceil (r->computed / (double) n_busy (r));
   PodKernel kernel = pod_kernel_matmul (n_busy (r), m, n, k, dtype, pod_dtype_bytes (dtype), pod_dtype_bytes (dtype), emitter->element_bytes);
-  g_autofree char *detail = describe (&kernel);
 
   make_exact (r, &kernel);
   kernel.n_launches = kernel.batch; /* one matmul of each expert: TransformerEngine's GroupedLinear */
-  pass->value = pod_pass_compute (pass, name, detail, &kernel);
+  pass->value = pod_pass_compute (pass, name, true, &kernel);
   pod_builder_depend (&pass->emitter->builder, pass->value, pass->expert_weights);
 }
 
@@ -355,10 +344,9 @@ multiply_gradient (PodPass *pass, const Routed *r, const Grouped *weight, uint32
 {
   PodEmitter *emitter = pass->emitter;
   const uint64_t k = (uint64_t) ceil (r->computed / (double) n_busy (r));
-  g_autofree char *name = g_strdup_printf ("%s dW", weight->name);
+  const char *name = pod_builder_join (&emitter->builder, weight->name, "dW");
   const double operand = pod_dtype_bytes (emitter->job->dtype);
   PodKernel kernel = pod_kernel_matmul (n_busy (r), weight->rows, weight->columns, k, emitter->job->dtype, operand, operand, grad_bytes (emitter));
-  g_autofree char *detail = describe (&kernel);
   uint32_t op;
 
   if (emitter->job->lora_rank > 0) /* frozen */
@@ -373,7 +361,7 @@ multiply_gradient (PodPass *pass, const Routed *r, const Grouped *weight, uint32
   make_exact (r, &kernel);
   kernel.is_transposed = true;
   kernel.n_launches = kernel.batch;
-  op = pod_pass_weight_compute (pass, name, detail, &kernel);
+  op = pod_pass_weight_compute (pass, name, true, &kernel);
   if (pass->part == POD_PART_WEIGHT)
     pod_builder_free_buffer (&emitter->builder, op, emitter->label_kept_grads, kept_bytes (pass, r, weight));
   return op;
@@ -406,7 +394,7 @@ router_forward (PodPass *pass, const Routed *r)
 {
   const double logits = r->own * (double) r->model->n_experts;
   PodKernel kernel = router_kernel (pass, r, (uint64_t) r->own, r->model->n_experts, r->model->hidden, pass->emitter->element_bytes, 4);
-  uint32_t op = pod_pass_compute (pass, "router", NULL, &kernel);
+  uint32_t op = pod_pass_compute (pass, "router", false, &kernel);
 
   pod_builder_depend (&pass->emitter->builder, op, pass->weights);
   pass->value = op;
@@ -431,7 +419,7 @@ router_weight_gradient (PodPass *pass, const Routed *r)
       pod_builder_alloc (&emitter->builder, pass->value, emitter->label_kept_grads, kept);
       return;
     }
-  op = pod_pass_weight_compute (pass, "router dW", NULL, &kernel);
+  op = pod_pass_weight_compute (pass, "router dW", false, &kernel);
   if (pass->part == POD_PART_WEIGHT)
     pod_builder_free_buffer (&emitter->builder, op, emitter->label_kept_grads, kept);
 }
@@ -443,7 +431,7 @@ router_backward (PodPass *pass, const Routed *r)
   PodKernel dx = router_kernel (pass, r, (uint64_t) r->own, r->model->hidden, r->model->n_experts, 4, pass->emitter->element_bytes);
 
   pod_pass_vector (pass, "router backward", 5 * logits, 8 * logits, 4 * logits);
-  pass->value = pod_pass_compute (pass, "router dX", NULL, &dx);
+  pass->value = pod_pass_compute (pass, "router dX", false, &dx);
   pass->gathered = POD_NO_OP;
   router_weight_gradient (pass, r);
 }

@@ -58,7 +58,7 @@ pod_optimizer_clip (PodEmitter *emitter, double local_grads, uint32_t after)
 
   if (!job->clips_gradients)
     return after;
-  norm = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "gradient norm", NULL, &kernel);
+  norm = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "gradient norm", false, &kernel);
   pod_builder_depend (&emitter->builder, norm, after);
   pod_builder_depend_before (&emitter->builder, norm, POD_STREAM_REDUCE, 0);
   norm = sum_over (emitter, emitter->tp_comm, norm);
@@ -91,7 +91,7 @@ orthogonalise (PodEmitter *emitter, double matrix_params, uint32_t after)
       pod_builder_depend_before (&emitter->builder, gather, POD_STREAM_REDUCE, 0);
       after = gather;
     }
-  after = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "Newton-Schulz", NULL, &square);
+  after = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "Newton-Schulz", false, &square);
   pod_builder_depend_before (&emitter->builder, after, POD_STREAM_REDUCE, 0);
   return after;
 }
@@ -112,7 +112,7 @@ orthogonalise_experts (PodEmitter *emitter, double params, uint32_t after)
 
   for (unsigned i = 0; params > 0 && i < G_N_ELEMENTS (kernels); i++)
     {
-      uint32_t op = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "Newton-Schulz of experts", NULL, &kernels[i]);
+      uint32_t op = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "Newton-Schulz of experts", false, &kernels[i]);
 
       pod_builder_depend (&emitter->builder, op, after);
       pod_builder_depend_before (&emitter->builder, op, POD_STREAM_REDUCE, 0);
@@ -160,7 +160,7 @@ update_in_pieces (PodEmitter *emitter, const PodKernel *kernel, double bytes, ui
         pod_builder_depend_before (builder, in, POD_STREAM_COMPUTE, 0);
       else
         pod_builder_depend (builder, in, back[i - 2]);
-      update = pod_builder_compute (builder, POD_PHASE_OPTIMIZER, -1, "optimizer", NULL, &piece);
+      update = pod_builder_compute (builder, POD_PHASE_OPTIMIZER, -1, "optimizer", false, &piece);
       pod_builder_depend (builder, update, after);
       pod_builder_depend (builder, update, in);
       pod_builder_depend_before (builder, update, POD_STREAM_REDUCE, 0);
@@ -183,7 +183,7 @@ pod_optimizer_update (PodEmitter *emitter, const PodUpdate *what, uint32_t after
     after = orthogonalise_experts (emitter, what->experts, orthogonalise (emitter, what->matrices, after));
   if (job->offloads_optimizer)
     return update_in_pieces (emitter, &kernel, state_bytes (job, what->params + what->experts, what->matrices + what->experts), after);
-  op = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "optimizer", NULL, &kernel);
+  op = pod_builder_compute (&emitter->builder, POD_PHASE_OPTIMIZER, -1, "optimizer", false, &kernel);
   pod_builder_depend (&emitter->builder, op, after);
   pod_builder_depend_before (&emitter->builder, op, POD_STREAM_REDUCE, 0);
   if (job->copies_grads)

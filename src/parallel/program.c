@@ -134,12 +134,87 @@ pod_program_free (PodProgram *program)
   g_free (program);
 }
 
+/* ---- names ---- */
+
+typedef struct
+{
+  const char *first;
+  const char *second;
+} Parts;
+
+static guint
+parts_hash (gconstpointer key)
+{
+  const Parts *parts = key;
+
+  return g_direct_hash (parts->first) * 31 + g_direct_hash (parts->second);
+}
+
+static gboolean
+parts_equal (gconstpointer a, gconstpointer b)
+{
+  const Parts *x = a;
+  const Parts *y = b;
+
+  return x->first == y->first && x->second == y->second;
+}
+
+const char *
+pod_builder_join (PodBuilder *builder, const char *first, const char *second)
+{
+  const Parts parts = { first, second };
+  g_autofree char *text = NULL;
+  char *joined;
+
+  if (first == NULL)
+    return second;
+  joined = g_hash_table_lookup (builder->joined, &parts);
+  if (joined != NULL)
+    return joined;
+  text = g_strconcat (first, " ", second, NULL);
+  joined = g_string_chunk_insert_const (builder->program->strings, text);
+  g_hash_table_insert (builder->joined, g_memdup2 (&parts, sizeof parts), joined);
+  return joined;
+}
+
+char *
+pod_op_name (const PodOp *op)
+{
+  return op->layer >= 0 ? g_strdup_printf ("L%d %s", op->layer, op->name) : g_strdup (op->name);
+}
+
+static char *
+describe_attention (const PodKernel *kernel)
+{
+  g_autofree char *keys = kernel->n == kernel->m ? g_strdup ("") : g_strdup_printf (" on %" G_GUINT64_FORMAT " keys", kernel->n);
+
+  return g_strdup_printf ("%" G_GUINT64_FORMAT " sequences of %" G_GUINT64_FORMAT "%s, %" G_GUINT64_FORMAT " heads, %" G_GUINT64_FORMAT " KV heads, head_dim %" G_GUINT64_FORMAT, kernel->batch,
+                          kernel->m, keys, kernel->heads, kernel->kv_heads, kernel->k);
+}
+
+char *
+pod_op_detail (const PodOp *op, const PodKernel *kernel)
+{
+  g_autofree char *count = NULL;
+
+  if (!op->has_detail)
+    return NULL;
+  if (kernel->kind != POD_KERNEL_MATMUL)
+    return describe_attention (kernel);
+  count = kernel->n_launches > 0 ? g_strdup_printf ("%" G_GUINT64_FORMAT " matmuls", kernel->batch) : g_strdup ("matmul");
+  return g_strdup_printf ("%s [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] x [%" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "] %s", count, kernel->m, kernel->k, kernel->k, kernel->n,
+                          pod_dtype_name (kernel->dtype));
+}
+
+/* ---- blocks ---- */
+
 void
 pod_builder_init (PodBuilder *builder, PodProgram *program)
 {
   *builder = (PodBuilder){ .program = program,
                            .dtypes = { POD_DTYPE_BF16, POD_DTYPE_BF16, POD_DTYPE_BF16 },
                            .ops = g_array_new (FALSE, FALSE, sizeof (PodOp)),
+                           .joined = g_hash_table_new_full (parts_hash, parts_equal, g_free, NULL),
                            .edges = g_array_new (FALSE, FALSE, sizeof (Pending)),
                            .effects = g_array_new (FALSE, FALSE, sizeof (Pending)) };
 }
@@ -150,6 +225,7 @@ pod_builder_clear (PodBuilder *builder)
   g_array_unref (builder->ops);
   g_array_unref (builder->edges);
   g_array_unref (builder->effects);
+  g_hash_table_unref (builder->joined);
 }
 
 void
@@ -182,22 +258,21 @@ kernel_of (PodProgram *program, const PodKernel *kernel)
 }
 
 static uint32_t
-add_op (PodBuilder *builder, PodOp op, const char *name, const char *detail)
+add_op (PodBuilder *builder, PodOp op, const char *name)
 {
-  op.name = g_string_chunk_insert_const (builder->program->strings, name);
+  op.name = name;
   op.chunk = builder->chunk;
   op.slot = builder->slot;
-  op.detail = detail != NULL ? g_string_chunk_insert_const (builder->program->strings, detail) : NULL;
   g_array_append_val (builder->ops, op);
   return builder->ops->len - 1;
 }
 
 uint32_t
-pod_builder_compute (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, const char *detail, const PodKernel *kernel)
+pod_builder_compute (PodBuilder *builder, PodPhase phase, int32_t layer, const char *name, bool has_detail, const PodKernel *kernel)
 {
   return add_op (builder,
-                 (PodOp){ .kind = POD_OP_COMPUTE, .stream = POD_STREAM_COMPUTE, .phase = (uint8_t) phase, .layer = layer, .kernel = kernel_of (builder->program, kernel) },
-                 name, detail);
+                 (PodOp){ .kind = POD_OP_COMPUTE, .stream = POD_STREAM_COMPUTE, .phase = (uint8_t) phase, .layer = layer, .has_detail = has_detail, .kernel = kernel_of (builder->program, kernel) },
+                 name);
 }
 
 /* Gathers of weights carry weights, before a layer or after the optimizer; reductions beside the backward pass or with
@@ -231,7 +306,7 @@ pod_builder_collective (PodBuilder *builder, PodPhase phase, int32_t layer, cons
                           .collective = kind,
                           .bytes = bytes,
                           .dtype = wire_dtype (builder, phase, stream, kind) },
-                 name, NULL);
+                 name);
 }
 
 uint32_t
@@ -243,7 +318,7 @@ pod_builder_copy (PodBuilder *builder, PodPhase phase, int32_t layer, const char
                           .phase = (uint8_t) phase,
                           .layer = layer,
                           .bytes = (uint64_t) bytes },
-                 name, NULL);
+                 name);
 }
 
 void

@@ -83,8 +83,8 @@ typedef struct
   uint8_t stream;
   uint8_t phase;
   int32_t layer;       /* -1 none */
-  const char *name;    /* in program->strings */
-  const char *detail;  /* (nullable) */
+  const char *name;    /* without its layer's number, for as long as the program is there: pod_op_name */
+  bool has_detail;     /* its kernel's shape: pod_op_detail */
   uint32_t kernel;     /* compute: index into kernels */
   uint32_t comm;       /* collective: index into communicators */
   PodCollectiveKind collective;
@@ -143,6 +143,11 @@ typedef struct
   bool steps_overlap;       /* a stage begins its next step while later stages end this one */
   GHashTable *kernel_index; /* while building: kernel bytes -> index */
 } PodProgram;
+
+/* "L7 ffn in dX", made when asked for: most runs name no op. Returns: (transfer full) */
+char *pod_op_name (const PodOp *op);
+/* "matmul [8192, 8192] x [8192, 2560] bf16", of its kernel (not looked at without has_detail). Returns: (transfer full) (nullable) */
+char *pod_op_detail (const PodOp *op, const PodKernel *kernel);
 
 PodProgram *pod_program_new (uint32_t n_ranks);
 void pod_program_free (PodProgram *program);

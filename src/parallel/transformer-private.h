@@ -187,6 +187,6 @@ uint32_t pod_pass_tp_collective (PodPass *pass, const char *name, PodCollectiveK
 uint32_t pod_pass_vector (PodPass *pass, const char *name, double flops, double read_bytes, double write_bytes);
 /* The activation between an FFN's matrices over @tokens x @width, gate x up where gated. */
 void pod_pass_activation (PodPass *pass, double tokens, uint64_t width, bool is_backward);
-uint32_t pod_pass_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel);
+uint32_t pod_pass_compute (PodPass *pass, const char *name, bool has_detail, const PodKernel *kernel);
 /* A kernel of a weight's gradient: in every pass. */
-uint32_t pod_pass_weight_compute (PodPass *pass, const char *name, const char *detail, const PodKernel *kernel);
+uint32_t pod_pass_weight_compute (PodPass *pass, const char *name, bool has_detail, const PodKernel *kernel);

@@ -143,11 +143,12 @@ pod_report_kernels (const PodExecResult *exec, GPtrArray *words)
       g_autofree char *share = pod_report_percent (time_s > 0 ? rank->total_s / time_s : 0);
       g_autofree char *calls = pod_report_grouped ((double) use->n_calls);
       g_autofree char *each = pod_format_seconds (use->time.time_s);
+      g_autofree char *detail = use->op != NULL ? pod_op_detail (use->op, &use->kernel) : NULL;
 
       pod_table_add_row (table, (const char *const[]){
-                                    use->name != NULL ? pod_report_without_layer (use->name) : "?",
+                                    use->op != NULL ? use->op->name : "?",
                                     total, share, calls, each, bound_name (use->time.bound),
-                                    use->detail != NULL ? use->detail : "" });
+                                    detail != NULL ? detail : "" });
       g_ptr_array_add (words, kernel_words (&use->kernel, &use->time));
     }
   return table;

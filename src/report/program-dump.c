@@ -190,17 +190,19 @@ static void
 write_op (PodOutput *output, const PodProgram *program, guint block, guint index, const PodOp *op)
 {
   JsonObject *line = json_object_new ();
+  g_autofree char *name = pod_op_name (op);
+  g_autofree char *detail = pod_op_detail (op, op->has_detail ? &g_array_index (program->kernels, PodKernel, op->kernel) : NULL);
 
   pod_result_set_string (line, "record", "op");
   pod_result_set_int (line, "block", block);
   pod_result_set_int (line, "op", index);
   pod_result_set_string (line, "stream", pod_stream_names[op->stream]);
   pod_result_set_string (line, "phase", phase_names[op->phase]);
-  pod_result_set_string (line, "name", op->name);
+  pod_result_set_string (line, "name", name);
   if (op->layer >= 0)
     pod_result_set_int (line, "layer", op->layer);
-  if (op->detail != NULL)
-    pod_result_set_string (line, "detail", op->detail);
+  if (detail != NULL)
+    pod_result_set_string (line, "detail", detail);
   if (op->kind == POD_OP_COMPUTE)
     set_kernel (line, &g_array_index (program->kernels, PodKernel, op->kernel));
   else if (op->kind == POD_OP_COPY)
