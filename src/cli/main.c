@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "base/data-path.h"
 #include "base/error.h"
+#include "base/large-pages.h"
 #include "cli/cli.h"
 
 const PodCommand pod_commands[] = {
@@ -58,17 +58,6 @@ unknown_command (const char *name)
                          near != NULL ? near : "", near != NULL ? "'" : "");
 }
 
-/* Plans and flows take and give back some megabytes again and again: what is handed to the kernel and asked for anew costs
- * a page fault for every 4 KiB, three times what the work itself takes. */
-static void
-keep_freed_memory (void)
-{
-#ifdef __GLIBC__
-  mallopt (M_TRIM_THRESHOLD, 64 << 20);
-  mallopt (M_MMAP_THRESHOLD, 64 << 20);
-#endif
-}
-
 /* A standard stream that is closed would give its number to the next file that is opened, which would then hold what is
  * printed. Opened the wrong way round, it still fails as a closed one does. */
 static bool
@@ -113,7 +102,7 @@ main (int argc, char **argv)
 {
   int status;
 
-  keep_freed_memory ();
+  pod_large_pages_begin ();
   signal (SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, reported as one */
   if (!fill_standard_streams ())
     return 1;

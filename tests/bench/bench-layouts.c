@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/large-pages.h"
 #include "scenario/run-cache.h"
 
 /* Layouts a second: every legal layout of LLaMA-3-70B on 512 H100, global batch 512, micro-batches of 1, 2 and 4, run one after the other
@@ -110,8 +111,8 @@ bound_layout (const char *layout, const char *micro_batch, PodRunCache *cache, C
   count->bounds_s += cpu_s () - begin_s;
 }
 
-int
-main (int argc, char **argv)
+static int
+run_all (int argc, char **argv)
 {
   static const char *const micro_batches[] = { "1", "2", "4" };
   g_autoptr (GPtrArray) layouts = list_layouts ();
@@ -134,4 +135,11 @@ main (int argc, char **argv)
   printf ("bounds of programs: %.0f a second, on the mean %.3f of the time\n", (double) count.n_run / count.floors_s, count.sum_floor_ratio / (double) MAX (count.n_run, 1));
   printf ("slowest: %s, %.0f ms\n", count.slowest, count.slowest_s * 1e3);
   return count.n_run > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main (int argc, char **argv)
+{
+  pod_large_pages_begin ();
+  return run_all (argc, argv);
 }
