@@ -123,11 +123,13 @@ END_TEST
 static void
 add_kernel (GArray *kernels, const char *name, PodBound bound, double time_s, uint64_t n_calls)
 {
+  static PodOp ops[8]; /* which uses point to */
+  static unsigned n_ops;
+  PodOp *op = &ops[n_ops++ % G_N_ELEMENTS (ops)];
   PodKernelUse use = {
-    .name = name,
-    .detail = "matmul [8, 8] x [8, 8] bf16",
+    .op = op,
     .n_calls = n_calls,
-    .kernel = { .flops = 5e10, .read_bytes = 2e6, .write_bytes = 1e6 },
+    .kernel = { .kind = POD_KERNEL_MATMUL, .dtype = POD_DTYPE_BF16, .m = 8, .n = 8, .k = 8, .flops = 5e10, .read_bytes = 2e6, .write_bytes = 1e6 },
     .time = { .time_s = time_s,
               .flop_s = time_s * 0.9,
               .memory_s = time_s / 2,
@@ -142,6 +144,7 @@ add_kernel (GArray *kernels, const char *name, PodBound bound, double time_s, ui
               .tile_n = 128 },
   };
 
+  *op = (PodOp){ .kind = POD_OP_COMPUTE, .layer = 3, .name = name, .has_detail = true };
   g_array_append_val (kernels, use);
 }
 
@@ -163,8 +166,8 @@ START_TEST (explain_sorts_by_total)
       = { .time_ps = 100 * MS, .kernels = kernels, .collectives = collectives };
   g_autofree char *text = NULL;
 
-  add_kernel (kernels, "L0 small", POD_BOUND_HBM, 1e-3, 2);
-  add_kernel (kernels, "L12 large", POD_BOUND_COMPUTE, 1e-4, 500);
+  add_kernel (kernels, "small", POD_BOUND_HBM, 1e-3, 2);
+  add_kernel (kernels, "large", POD_BOUND_COMPUTE, 1e-4, 500);
   add_kernel (kernels, "never", POD_BOUND_COMPUTE, 1, 0);
   g_array_append_val (collectives, use);
   text = pod_report_explain (&exec);
@@ -210,7 +213,7 @@ make_program (void)
   gather = pod_builder_collective (&builder, POD_PHASE_FORWARD, 3, "gather", POD_STREAM_GATHER,
                                    pod_builder_add_communicator (&builder, comm), POD_ALL_GATHER,
                                    4096);
-  matmul = pod_builder_compute (&builder, POD_PHASE_FORWARD, 3, "ffn \"in\"", "matmul", &kernel);
+  matmul = pod_builder_compute (&builder, POD_PHASE_FORWARD, 3, "ffn \"in\"", true, &kernel);
   pod_builder_depend (&builder, matmul, gather);
   pod_builder_alloc (&builder, gather, pod_builder_label (&builder, "gathered", POD_USE_WORKSPACE),
                      4096);
@@ -233,14 +236,14 @@ START_TEST (program_is_json_lines)
     "{\"record\":\"block\",\"block\":0,\"name\":\"forward\",\"ops\":2,\"streams\":{\"compute\":1,"
     "\"fsdp gather\":1}}",
     "{\"record\":\"op\",\"block\":0,\"op\":0,\"stream\":\"compute\",\"phase\":\"forward\",\"name\":"
-    "\"ffn "
-    "\\\"in\\\"\",\"layer\":3,\"detail\":\"matmul\",\"kernel\":{\"kind\":\"matmul\",\"dtype\":"
+    "\"L3 ffn "
+    "\\\"in\\\"\",\"layer\":3,\"detail\":\"matmul [16, 64] x [64, 32] bf16\",\"kernel\":{\"kind\":\"matmul\",\"dtype\":"
     "\"bf16\",\"batch\":1,\"m\":16,\"n\":32,\"k\":64,\"flops\":65536,\"read_bytes\":6144,"
     "\"write_bytes\":1024},\"after\":[[\"fsdp "
     "gather\",1]],\"buffers\":[[\"gathered\",-4096,\"end\"]]}",
     "{\"record\":\"op\",\"block\":0,\"op\":1,\"stream\":\"fsdp "
     "gather\",\"phase\":\"forward\",\"name\":"
-    "\"gather\",\"layer\":3,\"collective\":{\"kind\":\"all_gather\",\"group\":\"fsdp\",\"axis\":"
+    "\"L3 gather\",\"layer\":3,\"collective\":{\"kind\":\"all_gather\",\"group\":\"fsdp\",\"axis\":"
     "\"fsdp\",\"ranks\":2,\"groups\":1,\"bytes\":4096,\"dtype\":\"bf16\"},\"after\":[],\"buffers\":[[\"gathered\","
     "4096,"
     "\"start\"]]}",
