@@ -41,5 +41,5 @@ typedef struct
 uint32_t pod_chunk_block (PodChunk *chunk, PodSlotKind kind, unsigned edge);
 /* A forward of @forward and a backward of @backward in one block, in turns, so that each computes while the other communicates. */
 uint32_t pod_chunk_pair (PodChunk *forward, unsigned forward_edge, PodChunk *backward, unsigned backward_edge);
-/* Sets n_tail_ops, once units and communicators are there. */
-void pod_chunk_init (PodChunk *chunk);
+/* Sets n_tail_ops, once units and communicators are there; @alike: (nullable) one that has been set, with equal units. */
+void pod_chunk_init (PodChunk *chunk, const PodChunk *alike);

@@ -571,13 +571,13 @@ count_tail_ops (PodChunk *chunk)
 }
 
 void
-pod_chunk_init (PodChunk *chunk)
+pod_chunk_init (PodChunk *chunk, const PodChunk *alike)
 {
   for (unsigned k = 0; k < POD_N_SLOTS; k++)
     for (unsigned edge = 0; edge < POD_N_EDGES; edge++)
       chunk->blocks[k][edge] = POD_NO_BLOCK;
   if (chunk->units->len > 0)
-    chunk->n_tail_ops = count_tail_ops (chunk);
+    chunk->n_tail_ops = alike != NULL ? alike->n_tail_ops : count_tail_ops (chunk);
 }
 
 uint32_t

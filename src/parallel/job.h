@@ -108,3 +108,7 @@ void pod_job_traffic (const PodJob *job, double peak_flops_per_s, PodTraffic *ou
 /* The program of one training step: forward and backward of every microbatch in the schedule's order, gradient reduction,
  * optimizer. Returns: (transfer full). O(parts x layers + slots + ranks). */
 PodProgram *pod_job_program (const PodJob *job, const PodMesh *mesh, GError **error);
+/* The same for those who ask how long things take and not what they are: chunks that are alike but for their place in the model have the ops
+ * of the first of them, with its layers' names, and program->links says whom their transfers reach. Not to be executed. O(different chunks x
+ * layers + slots + ranks). */
+PodProgram *pod_job_outline (const PodJob *job, const PodMesh *mesh, GError **error);

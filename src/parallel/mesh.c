@@ -351,23 +351,18 @@ pod_mesh_edge (const PodMesh *mesh, uint32_t from_stage, uint32_t to_stage)
 {
   g_autofree char *name = g_strdup_printf ("pp %u>%u", from_stage, to_stage);
   PodCommunicator *comm = communicator_new (mesh, name, POD_AXIS_PP, mesh->n_ranks / mesh->layout.degree[POD_AXIS_PP], 2);
-  uint32_t n_groups = 0;
 
-  for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
+  g_assert (mesh->stride[POD_AXIS_PP] == comm->n_groups);
+  for (uint32_t g = 0; g < comm->n_groups; g++) /* stages are the slowest to change: each has its ranks one after the other */
     {
-      uint32_t pair[2];
+      const uint32_t pair[2] = { from_stage * comm->n_groups + g, to_stage * comm->n_groups + g };
 
-      if (pod_mesh_coordinate (mesh, rank, POD_AXIS_PP) != from_stage)
-        continue;
-      pair[0] = rank;
-      pair[1] = rank + to_stage * mesh->stride[POD_AXIS_PP] - from_stage * mesh->stride[POD_AXIS_PP];
       for (unsigned i = 0; i < 2; i++)
         {
-          comm->members[2 * (size_t) n_groups + i] = pair[i];
-          comm->devices[2 * (size_t) n_groups + i] = mesh->device_of_rank[pair[i]];
-          comm->group_of_rank[pair[i]] = n_groups;
+          comm->members[2 * (size_t) g + i] = pair[i];
+          comm->devices[2 * (size_t) g + i] = mesh->device_of_rank[pair[i]];
+          comm->group_of_rank[pair[i]] = g;
         }
-      n_groups++;
     }
   return comm;
 }

@@ -127,6 +127,7 @@ pod_program_free (PodProgram *program)
   g_array_unref (program->kernels);
   g_array_unref (program->labels);
   g_array_unref (program->blocks);
+  g_clear_pointer (&program->links, g_array_unref);
   g_ptr_array_unref (program->communicators);
   g_ptr_array_unref (program->classes);
   g_hash_table_unref (program->kernel_index);

@@ -114,6 +114,12 @@ typedef struct
   uint32_t n_of_stream[POD_N_STREAMS];
 } PodOpBlock;
 
+/* Whom a block's transfers between stages reach, as communicators: of an outline, where blocks of stages that are alike have their ops in common. */
+typedef struct
+{
+  uint32_t recv_act, send_act, recv_grad, send_grad;
+} PodOpLinks;
+
 typedef struct
 {
   uint32_t block;
@@ -136,6 +142,7 @@ typedef struct
   GArray *kernels;  /* PodKernel, unique */
   GArray *labels;   /* PodBufferLabel, fewer than 64 */
   GArray *blocks;   /* PodOpBlock */
+  GArray *links;    /* (nullable) PodOpLinks by block: of an outline */
   GPtrArray *communicators; /* PodCommunicator (owned) */
   GPtrArray *classes;       /* PodProgramClass (owned) */
   uint32_t *class_of_rank;  /* n_ranks */

@@ -1,3 +1,4 @@
+#include <stddef.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -14,6 +15,7 @@ typedef struct
   uint32_t rank;
   uint32_t n_chunks;
   PodChunk *chunks;
+  PodChunk **first_alike; /* of an outline: by chunk, the first that is like it, itself where there is none before it */
   uint32_t tied_comm; /* pair of first and last stage that both hold the embedding's table: tied, or for mtp */
 } Stage;
 
@@ -313,9 +315,40 @@ find_edges (const GArray *slots, uint32_t n_chunks, bool is_synced_once)
   return edges;
 }
 
+/* Of an outline: the block of a chunk that is like an earlier one has the ops of that one's. */
+static uint32_t
+block_of (Stage *stage, uint32_t c, PodSlotKind kind, unsigned edge)
+{
+  PodChunk *chunk = &stage->chunks[c];
+  GArray *blocks = stage->emitter->builder.program->blocks;
+  uint32_t *block = &chunk->blocks[kind][edge];
+
+  if (stage->first_alike == NULL || stage->first_alike[c] == chunk)
+    return pod_chunk_block (chunk, kind, edge);
+  if (*block == POD_NO_BLOCK)
+    {
+      const PodOpBlock alike = g_array_index (blocks, PodOpBlock, pod_chunk_block (stage->first_alike[c], kind, edge));
+
+      *block = blocks->len;
+      g_array_append_val (blocks, alike);
+    }
+  return *block;
+}
+
+/* Whom the transfers of a forward of @forward and a backward of @backward reach. */
+static void
+set_links (PodProgram *program, uint32_t block, const PodChunk *forward, const PodChunk *backward)
+{
+  if (program->links == NULL)
+    return;
+  g_array_set_size (program->links, MAX (program->links->len, block + 1));
+  g_array_index (program->links, PodOpLinks, block) = (PodOpLinks){ forward->recv_act, forward->send_act, backward->recv_grad, backward->send_grad };
+}
+
 static void
 add_steps (Stage *stage, const GArray *slots, GArray *steps)
 {
+  PodProgram *program = stage->emitter->builder.program;
   const uint32_t n = stage->n_chunks;
   g_autofree uint8_t *edges = find_edges (slots, n, stage->emitter->is_synced_once);
   g_autofree uint32_t *pairs = g_new (uint32_t, n * n * POD_N_EDGES * POD_N_EDGES); /* made when first needed */
@@ -336,9 +369,13 @@ add_steps (Stage *stage, const GArray *slots, GArray *steps)
           if (*pair == POD_NO_BLOCK)
             *pair = pod_chunk_pair (chunk, edge, &stage->chunks[partner->chunk], edges[i]);
           step.block = *pair;
+          set_links (program, step.block, chunk, &stage->chunks[partner->chunk]);
         }
       else
-        step.block = pod_chunk_block (chunk, slot->kind, edges[i]);
+        {
+          step.block = block_of (stage, slot->chunk, slot->kind, edges[i]);
+          set_links (program, step.block, chunk, chunk);
+        }
       g_array_append_val (steps, step);
     }
 }
@@ -420,6 +457,7 @@ stages_free (Stage *stages, uint32_t n)
           g_array_unref (stages[rank].chunks[c].units);
         }
       g_free (stages[rank].chunks);
+      g_free (stages[rank].first_alike);
     }
   g_free (stages);
 }
@@ -460,11 +498,59 @@ connect_stages (Stage *stages, const PodMesh *mesh)
     stages[0].tied_comm = stages[p - 1].tied_comm = pod_builder_add_communicator (&emitter->builder, pod_mesh_edge (mesh, 0, p - 1));
 }
 
-PodProgram *
-pod_job_program (const PodJob *job, const PodMesh *mesh, GError **error)
+/* But for the layers that they are of. Two stretches of the struct, which have no padding inside. */
+static bool
+units_are_alike (const PodUnitPlan *a, const PodUnitPlan *b)
+{
+  return a->kind == b->kind && memcmp (&a->shape, &b->shape, offsetof (PodUnitPlan, saved_label) - offsetof (PodUnitPlan, shape)) == 0 && a->saved_label == b->saved_label
+         && memcmp (&a->saved_bytes, &b->saved_bytes, offsetof (PodUnitPlan, group_first) - offsetof (PodUnitPlan, saved_bytes)) == 0 && a->group_first == b->group_first;
+}
+
+static bool
+chunks_are_alike (const PodChunk *a, const PodChunk *b)
+{
+  bool is_alike = a->units->len == b->units->len && a->is_back == b->is_back && a->has_near_input == b->has_near_input
+                  && a->copy_comm == POD_NO_COMM && b->copy_comm == POD_NO_COMM && (a->recv_act == POD_NO_COMM) == (b->recv_act == POD_NO_COMM)
+                  && (a->send_act == POD_NO_COMM) == (b->send_act == POD_NO_COMM) && (a->recv_grad == POD_NO_COMM) == (b->recv_grad == POD_NO_COMM)
+                  && (a->send_grad == POD_NO_COMM) == (b->send_grad == POD_NO_COMM);
+
+  for (guint i = 0; i < a->units->len && is_alike; i++)
+    is_alike = units_are_alike (unit_at (a, i), unit_at (b, i));
+  return is_alike;
+}
+
+/* @different: (element-type PodChunk) those before it of which none is like another */
+static PodChunk *
+find_alike (PodChunk *chunk, GPtrArray *different)
+{
+  for (guint i = 0; i < different->len; i++)
+    if (chunks_are_alike (g_ptr_array_index (different, i), chunk))
+      return g_ptr_array_index (different, i);
+  g_ptr_array_add (different, chunk);
+  return chunk;
+}
+
+static void
+init_chunks (Stage *stage, GPtrArray *different)
+{
+  if (different != NULL)
+    stage->first_alike = g_new (PodChunk *, stage->n_chunks);
+  for (uint32_t c = 0; c < stage->n_chunks; c++)
+    {
+      PodChunk *alike = different != NULL ? find_alike (&stage->chunks[c], different) : &stage->chunks[c];
+
+      pod_chunk_init (&stage->chunks[c], alike != &stage->chunks[c] ? alike : NULL);
+      if (different != NULL)
+        stage->first_alike[c] = alike;
+    }
+}
+
+static PodProgram *
+build (const PodJob *job, const PodMesh *mesh, bool is_outline, GError **error)
 {
   g_autoptr (PodProgram) program = pod_program_new (mesh->n_ranks);
   const uint32_t pp = job->layout.degree[POD_AXIS_PP];
+  g_autoptr (GPtrArray) different = is_outline ? g_ptr_array_new () : NULL;
   PodEmitter emitter;
   Stage *stages;
 
@@ -474,6 +560,7 @@ pod_job_program (const PodJob *job, const PodMesh *mesh, GError **error)
       return NULL;
     }
   program->steps_overlap = pod_schedule_steps_overlap (job->schedule);
+  program->links = is_outline ? g_array_new (FALSE, TRUE, sizeof (PodOpLinks)) : NULL;
   if (!emitter_init (&emitter, job, mesh, program, error))
     {
       pod_builder_clear (&emitter.builder);
@@ -483,8 +570,7 @@ pod_job_program (const PodJob *job, const PodMesh *mesh, GError **error)
   connect_stages (stages, mesh);
   for (uint32_t rank = 0; rank < pp; rank++)
     {
-      for (uint32_t c = 0; c < stages[rank].n_chunks; c++)
-        pod_chunk_init (&stages[rank].chunks[c]);
+      init_chunks (&stages[rank], different);
       build_stage (&stages[rank], g_ptr_array_index (job->schedule->slots, rank), program);
     }
   stages_free (stages, pp);
@@ -492,4 +578,16 @@ pod_job_program (const PodJob *job, const PodMesh *mesh, GError **error)
     program->class_of_rank[rank] = pod_mesh_coordinate (mesh, rank, POD_AXIS_PP);
   pod_builder_clear (&emitter.builder);
   return g_steal_pointer (&program);
+}
+
+PodProgram *
+pod_job_program (const PodJob *job, const PodMesh *mesh, GError **error)
+{
+  return build (job, mesh, false, error);
+}
+
+PodProgram *
+pod_job_outline (const PodJob *job, const PodMesh *mesh, GError **error)
+{
+  return build (job, mesh, true, error);
 }

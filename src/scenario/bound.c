@@ -95,7 +95,7 @@ pod_scenario_floor (const PodScenario *scenario, PodRunCache *cache, PodRunBound
 
   if (!pod_run_prepare (scenario, run, error))
     return false;
-  run->program = pod_job_program (&run->job, run->mesh, error);
+  run->program = pod_job_outline (&run->job, run->mesh, error);
   if (run->program == NULL || !pod_run_exec_request (scenario, run, dead_links, &exec, error))
     return false;
   /* Packets have delays and losses of their own, and no proof */
