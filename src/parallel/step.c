@@ -327,7 +327,8 @@ block_of (Stage *stage, uint32_t c, PodSlotKind kind, unsigned edge)
     return pod_chunk_block (chunk, kind, edge);
   if (*block == POD_NO_BLOCK)
     {
-      const PodOpBlock alike = g_array_index (blocks, PodOpBlock, pod_chunk_block (stage->first_alike[c], kind, edge));
+      const uint32_t first = pod_chunk_block (stage->first_alike[c], kind, edge); /* blocks may move */
+      const PodOpBlock alike = g_array_index (blocks, PodOpBlock, first);
 
       *block = blocks->len;
       g_array_append_val (blocks, alike);
