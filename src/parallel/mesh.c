@@ -154,9 +154,25 @@ communicator_new (const PodMesh *mesh, const char *name, PodAxis axis, uint32_t 
   return comm;
 }
 
+/* Where the member at @index stands, from the first of its group over the axes of @mask. */
+static uint32_t
+member_offset (const PodMesh *mesh, unsigned mask, uint32_t index)
+{
+  uint32_t offset = 0;
+
+  for (unsigned k = 0; k < POD_N_AXES; k++)
+    if (mask & POD_MASK (pod_rank_numbering[k]))
+      {
+        offset += index % mesh->layout.degree[pod_rank_numbering[k]] * mesh->stride[pod_rank_numbering[k]];
+        index /= mesh->layout.degree[pod_rank_numbering[k]];
+      }
+  return offset;
+}
+
 PodCommunicator *
 pod_mesh_communicator (const PodMesh *mesh, unsigned mask, PodAxis axis, const char *name)
 {
+  g_autofree uint32_t *offset = NULL;
   PodCommunicator *comm;
   uint32_t group_size = 1;
   uint32_t n_groups = 0;
@@ -165,25 +181,17 @@ pod_mesh_communicator (const PodMesh *mesh, unsigned mask, PodAxis axis, const c
     if (mask & POD_MASK (a))
       group_size *= mesh->layout.degree[a];
   comm = communicator_new (mesh, name, axis, mesh->n_ranks / group_size, group_size);
-  for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
+  offset = g_new (uint32_t, group_size);
+  for (uint32_t i = 0; i < group_size; i++)
+    offset[i] = member_offset (mesh, mask, i);
+  for (uint32_t rank = 0; rank < mesh->n_ranks; rank++) /* the lowest of a group comes first, at offset 0 */
     {
-      bool is_first = true;
-
-      for (unsigned a = 0; a < POD_N_AXES; a++)
-        is_first &= !(mask & POD_MASK (a)) || pod_mesh_coordinate (mesh, rank, a) == 0;
-      if (!is_first)
+      if (comm->group_of_rank[rank] != UINT32_MAX)
         continue;
       for (uint32_t i = 0; i < group_size; i++)
         {
-          uint32_t member = rank;
-          uint32_t left = i;
+          const uint32_t member = rank + offset[i];
 
-          for (unsigned k = 0; k < POD_N_AXES; k++)
-            if (mask & POD_MASK (pod_rank_numbering[k]))
-              {
-                member += left % mesh->layout.degree[pod_rank_numbering[k]] * mesh->stride[pod_rank_numbering[k]];
-                left /= mesh->layout.degree[pod_rank_numbering[k]];
-              }
           comm->members[(size_t) n_groups * group_size + i] = member;
           comm->devices[(size_t) n_groups * group_size + i] = mesh->device_of_rank[member];
           comm->group_of_rank[member] = n_groups;
