@@ -315,14 +315,19 @@ run_steps (const Walk *walk, Rank *ranks)
     g_clear_pointer (&channels[k].ends_ps, g_array_unref);
 }
 
-/* Where steps overlap, a rank's step is its own from its first kernel on, and what is sent to it may have come before. */
+/* Where steps overlap, a rank's step is its own from its first kernel on: from the end of what that receives, where it receives something, and
+ * its other streams may have been at work before. What comes later may have been sent before. */
 static void
 run_alone (const Walk *walk, guint class_index, Rank *rank)
 {
-  for (uint32_t v = 0; v < walk->variables.n; v++)
-    if ((int) v != walk->variables.of_stream[POD_STREAM_COMPUTE])
-      rank->time_ps[v] = -INFINITY;
-  for (const Visit *visit = next_visit (walk, class_index, rank); visit != NULL; visit = next_visit (walk, class_index, rank))
+  const Visit *visit = next_visit (walk, class_index, rank);
+  const GArray *receives = visit->passage->receives;
+
+  for (uint32_t v = 0; receives->len > 0 && v < walk->variables.n; v++)
+    rank->time_ps[v] = -INFINITY;
+  for (guint i = 0; i < receives->len; i++)
+    rank->time_ps[walk->variables.of_stream[g_array_index (receives, PodTransfer, i).op->stream]] = 0;
+  for (; visit != NULL; visit = next_visit (walk, class_index, rank))
     take_step (walk, visit, rank, NULL);
 }
 
