@@ -77,6 +77,7 @@ struct PodEventQueue
   int64_t now_ps;
   uint64_t n_pushed; /* the next sequence number */
   uint64_t n_popped;
+  uint64_t n_put_back; /* of these */
 };
 
 /* The order as one number: the clock never goes below 0, so its sign bit is free. */
@@ -535,6 +536,27 @@ pod_event_queue_pop (PodEventQueue *queue, PodEvent *out)
   return true;
 }
 
+/* What is at the clock's time is earlier than the limit, so it is in the run or the heap. */
+const PodEvent *
+pod_event_queue_next_now (const PodEventQueue *queue)
+{
+  const PodEvent *next = queue->heap.n > 0 ? &queue->heap.events[0] : NULL;
+  const PodEvent *of_run = queue->run.n > 0 ? &queue->run.events[queue->run.n - 1] : NULL;
+
+  if (next == NULL || (of_run != NULL && key (of_run) < key (next)))
+    next = of_run;
+  return next != NULL && next->at_ps == queue->now_ps ? next : NULL;
+}
+
+void
+pod_event_queue_put_back (PodEventQueue *queue, const PodEvent *event)
+{
+  g_assert (event->at_ps == queue->now_ps);
+  pod_event_queue_push (queue, event->at_ps, (uint8_t) (event->order >> PRIORITY_SHIFT), event->kind,
+                        event->index, event->tag);
+  queue->n_put_back++;
+}
+
 const PodEvent *
 pod_event_queue_soon (const PodEventQueue *queue)
 {
@@ -556,7 +578,7 @@ pod_event_queue_n_pending (const PodEventQueue *queue)
 uint64_t
 pod_event_queue_n_popped (const PodEventQueue *queue)
 {
-  return queue->n_popped;
+  return queue->n_popped - queue->n_put_back;
 }
 
 /* -- skipping ------------------------------------------------------------------------------------

@@ -27,6 +27,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodEventQueue, pod_event_queue_free)
 void pod_event_queue_push (PodEventQueue *queue, int64_t at_ps, uint8_t priority, uint32_t kind, uint32_t index, uint64_t tag);
 /* Takes the earliest and moves the clock there; false when empty. Amortised O(1). */
 bool pod_event_queue_pop (PodEventQueue *queue, PodEvent *out);
+/* (nullable) The next event, if it is at the clock's time. O(1). */
+const PodEvent *pod_event_queue_next_now (const PodEventQueue *queue);
+/* Puts an event at the clock's time back that was popped, behind all others of its priority; it does not count as popped. */
+void pod_event_queue_put_back (PodEventQueue *queue, const PodEvent *event);
 /* (nullable) One of the events that are next, to fetch early what it is about: memory of a million entities is far away. */
 const PodEvent *pod_event_queue_soon (const PodEventQueue *queue);
 /* The time of the last event popped, 0 at first. */

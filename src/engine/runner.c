@@ -1,12 +1,15 @@
 #include "engine/runner.h"
 
-/* The state of one stream of one rank: 16 bytes. */
+/* One stream of one rank. */
 typedef struct
 {
+  const PodTask *head; /* (nullable) NULL when done */
   uint32_t n_ended;    /* tasks that have ended on it */
+  uint32_t end;        /* n_ended when those of its step have */
   uint32_t step;       /* step of its head task; n_steps when done */
   uint32_t generation; /* of the end event that counts: older ones are stale */
   uint32_t flags;      /* IS_RUNNING, and a bit for each stream whose head waits for a task of this one */
+  uint32_t needs;      /* while it waits: how many tasks of the stream it waits for must have ended */
 } Stream;
 
 #define IS_RUNNING (UINT32_C (1) << 31)
@@ -38,47 +41,47 @@ program_of (const PodRunner *runner, uint32_t rank)
   return &g_array_index (runner->graph->classes, PodClassProgram, runner->class_of_rank[rank]);
 }
 
-/* Moves the head of a stream past steps in which it has nothing (left) to do. */
-static void
-skip_steps (const PodRunner *runner, const PodClassProgram *program, Stream *stream, unsigned s)
+/* Puts the head of a stream where its count of ended tasks says, at its step or a later one. */
+static G_GNUC_NO_INLINE void
+find_head (const PodRunner *runner, const PodClassProgram *program, Stream *stream, unsigned s)
 {
   const unsigned n = runner->n_streams;
+  const PodBlock *block;
 
   while (stream->step < program->n_steps && stream->n_ended >= program->base[((size_t) stream->step + 1) * n + s])
     stream->step++;
+  stream->head = NULL;
+  if (stream->step >= program->n_steps)
+    return;
+  block = &g_array_index (runner->graph->blocks, PodBlock, program->steps[stream->step].block);
+  stream->end = program->base[((size_t) stream->step + 1) * n + s];
+  stream->head = &g_array_index (runner->graph->tasks, PodTask, block->first_task[s] + stream->n_ended - program->base[(size_t) stream->step * n + s]);
 }
 
-static const PodTask *
-head_task (const PodRunner *runner, const PodClassProgram *program, const Stream *stream, unsigned s)
-{
-  const PodBlock *block = &g_array_index (runner->graph->blocks, PodBlock, program->steps[stream->step].block);
-  uint32_t at = stream->n_ended - program->base[(size_t) stream->step * runner->n_streams + s];
-
-  return &g_array_index (runner->graph->tasks, PodTask, block->first_task[s] + at);
-}
-
-/* The stream that the head task still waits for, or -1. */
-static int
-waits_for (const PodRunner *runner, const PodClassProgram *program, const Stream *streams, uint32_t step, const PodTask *task)
+/* The stream that the head task still waits for, or -1. @out_needs: how many of its tasks must have ended */
+static inline int
+waits_for (const PodRunner *runner, const PodClassProgram *program, const Stream *streams, uint32_t step, const PodTask *task, uint32_t *out_needs)
 {
   const PodTaskDep *deps = &g_array_index (runner->graph->deps, PodTaskDep, task->first_dep);
   const uint32_t *base = program->base + (size_t) step * runner->n_streams;
 
   for (uint32_t i = 0; i < task->n_deps; i++)
     if ((int64_t) streams[deps[i].stream].n_ended < (int64_t) base[deps[i].stream] + deps[i].count)
-      return deps[i].stream;
+      {
+        *out_needs = (uint32_t) ((int64_t) base[deps[i].stream] + deps[i].count);
+        return deps[i].stream;
+      }
   return -1;
 }
 
-static void
-describe (const PodClassProgram *program, const Stream *stream, uint32_t rank, unsigned s, const PodTask *task,
-          unsigned released_by, PodTaskEvent *out)
+static inline void
+describe (const PodClassProgram *program, const Stream *stream, uint32_t rank, unsigned s, unsigned released_by, PodTaskEvent *out)
 {
   *out = (PodTaskEvent){ .rank = rank,
                          .stream = (uint8_t) s,
                          .released_by = (uint8_t) released_by,
                          .step = stream->step,
-                         .op = task->op,
+                         .op = stream->head->op,
                          .microbatch = program->steps[stream->step].microbatch };
 }
 
@@ -93,10 +96,10 @@ try_stream (PodRunner *runner, const PodClassProgram *program, uint32_t rank, un
   int64_t now_ps;
   int waits;
 
-  if ((stream->flags & IS_RUNNING) != 0 || stream->step >= program->n_steps)
+  task = stream->head;
+  if ((stream->flags & IS_RUNNING) != 0 || task == NULL)
     return;
-  task = head_task (runner, program, stream, s);
-  waits = waits_for (runner, program, streams, stream->step, task);
+  waits = waits_for (runner, program, streams, stream->step, task, &stream->needs);
   if (waits >= 0)
     {
       streams[waits].flags |= UINT32_C (1) << s;
@@ -105,7 +108,7 @@ try_stream (PodRunner *runner, const PodClassProgram *program, uint32_t rank, un
 
   stream->flags |= IS_RUNNING;
   now_ps = pod_event_queue_now (runner->queue);
-  describe (program, stream, rank, s, task, released_by, &event);
+  describe (program, stream, rank, s, released_by, &event);
   if (task->duration_ps == POD_JOINT)
     {
       runner->observer.joined (runner->observer.context, &event, now_ps);
@@ -135,8 +138,8 @@ pod_runner_new (PodEventQueue *queue, uint32_t event_kind, const PodTaskGraph *g
       {
         Stream *stream = &runner->streams[(size_t) rank * runner->n_streams + s];
 
-        skip_steps (runner, program_of (runner, rank), stream, s);
-        runner->n_unfinished += stream->step < program_of (runner, rank)->n_steps;
+        find_head (runner, program_of (runner, rank), stream, s);
+        runner->n_unfinished += stream->head != NULL;
       }
   return runner;
 }
@@ -163,16 +166,23 @@ pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t s)
 {
   const PodClassProgram *program = program_of (runner, rank);
   Stream *stream = runner->streams + (size_t) rank * runner->n_streams + s;
-  const uint32_t woken = (stream->flags & ~IS_RUNNING) | UINT32_C (1) << s;
+  uint32_t woken = UINT32_C (1) << s;
+  uint32_t waiting = stream->flags & ~IS_RUNNING;
   PodTaskEvent event;
 
   g_assert ((stream->flags & IS_RUNNING) != 0);
-  describe (program, stream, rank, s, head_task (runner, program, stream, s), s, &event);
-  stream->flags = 0;
+  describe (program, stream, rank, s, s, &event);
   stream->generation++;
-  stream->n_ended++;
-  skip_steps (runner, program, stream, s);
-  runner->n_unfinished -= stream->step >= program->n_steps;
+  stream->head++;
+  if (++stream->n_ended == stream->end)
+    {
+      find_head (runner, program, stream, s);
+      runner->n_unfinished -= stream->head == NULL;
+    }
+  for (uint32_t left = waiting; left != 0; left &= left - 1)
+    if (stream[__builtin_ctz (left) - (int) s].needs <= stream->n_ended)
+      woken |= left & -left;
+  stream->flags = waiting & ~woken;
   runner->observer.ended (runner->observer.context, &event, pod_event_queue_now (runner->queue));
   /* In the order of streams, as if all were tried: the others wait for something else, or run */
   for (uint32_t left = woken; left != 0; left &= left - 1)
@@ -209,13 +219,13 @@ pod_runner_head (const PodRunner *runner, uint32_t rank, uint8_t s, PodTaskEvent
 {
   const PodClassProgram *program = program_of (runner, rank);
   const Stream *streams = runner->streams + (size_t) rank * runner->n_streams;
-  const PodTask *task;
 
-  if (streams[s].step >= program->n_steps)
+  uint32_t needs;
+
+  if (streams[s].head == NULL)
     return false;
-  task = head_task (runner, program, &streams[s], s);
-  describe (program, &streams[s], rank, s, task, s, out);
-  *out_waits_for = (streams[s].flags & IS_RUNNING) != 0 ? -1 : waits_for (runner, program, streams, streams[s].step, task);
+  describe (program, &streams[s], rank, s, s, out);
+  *out_waits_for = (streams[s].flags & IS_RUNNING) != 0 ? -1 : waits_for (runner, program, streams, streams[s].step, streams[s].head, &needs);
   return true;
 }
 
@@ -312,7 +322,7 @@ moved_stream (const PodRunner *runner, const PodClassProgram *program, const Str
     return moved;
   moved.n_ended += n * n_tasks;
   moved.step = step_back (runner, program, s, MIN (stream->step + n * (to - from), program->n_steps), moved.n_ended);
-  skip_steps (runner, program, &moved, s);
+  find_head (runner, program, &moved, s);
   return moved;
 }
 
@@ -322,23 +332,22 @@ pod_runner_can_skip (const PodRunner *runner, uint32_t rank, uint32_t from, uint
   const PodClassProgram *program = program_of (runner, rank);
   const Stream *streams = runner->streams + (size_t) rank * runner->n_streams;
   Stream moved[MAX_STREAMS];
+  uint32_t needs;
 
   for (unsigned s = 0; s < runner->n_streams; s++)
     moved[s] = moved_stream (runner, program, &streams[s], s, from, to, n);
   for (unsigned s = 0; s < runner->n_streams; s++)
     {
-      const PodTask *task, *moved_task;
-
-      if (streams[s].step >= program->n_steps || moved[s].step >= program->n_steps)
+      if (streams[s].head == NULL || moved[s].head == NULL)
         {
-          if (streams[s].step != moved[s].step)
+          if (streams[s].head != moved[s].head)
             return false;
           continue;
         }
-      task = head_task (runner, program, &streams[s], s);
-      moved_task = head_task (runner, program, &moved[s], s);
-      if ((streams[s].flags & IS_RUNNING) != 0 ? task != moved_task
-                                               : waits_for (runner, program, streams, streams[s].step, task) != waits_for (runner, program, moved, moved[s].step, moved_task))
+      if ((streams[s].flags & IS_RUNNING) != 0
+              ? streams[s].head != moved[s].head
+              : waits_for (runner, program, streams, streams[s].step, streams[s].head, &needs)
+                    != waits_for (runner, program, moved, moved[s].step, moved[s].head, &needs))
         return false;
     }
   return true;
@@ -348,11 +357,11 @@ void
 pod_runner_skip (PodRunner *runner, uint32_t rank, uint32_t from, uint32_t to, uint32_t n)
 {
   const PodClassProgram *program = program_of (runner, rank);
+  Stream *streams = runner->streams + (size_t) rank * runner->n_streams;
 
   for (unsigned s = 0; s < runner->n_streams; s++)
-    {
-      Stream *stream = &runner->streams[(size_t) rank * runner->n_streams + s];
-
-      *stream = moved_stream (runner, program, stream, s, from, to, n);
-    }
+    streams[s] = moved_stream (runner, program, &streams[s], s, from, to, n);
+  for (unsigned s = 0; s < runner->n_streams; s++)
+    if (streams[s].head != NULL && (streams[s].flags & IS_RUNNING) == 0)
+      waits_for (runner, program, streams, streams[s].step, streams[s].head, &streams[s].needs);
 }

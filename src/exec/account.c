@@ -20,17 +20,69 @@ typedef struct
   int64_t peak_at_ps;
 } Rank;
 
+typedef struct
+{
+  int64_t bytes;
+  uint32_t label;
+} Effect;
+
+/* Of an op: at its start, then at its end. */
+typedef struct
+{
+  uint32_t first;
+  uint16_t n_at_start;
+  uint16_t n_at_end;
+} Effects;
+
 struct PodAccount
 {
   const PodProgram *program;
   uint32_t n_ranks;
   uint32_t n_labels;
+  Effects *effects_of_op;
+  Effect *effects;
   Rank *ranks;
   PodAccountSpan *spans;  /* [rank][stream][N_REMEMBERED], newest first */
   int64_t *by_label;      /* [rank][label] now */
   int64_t *peak_by_label; /* [rank][label] at the peak */
   int64_t highest_bytes;  /* of all peaks */
 };
+
+static uint16_t
+list_effects (PodAccount *account, const PodOp *op, bool is_at_end, uint32_t *n)
+{
+  uint16_t n_listed = 0;
+
+  for (uint32_t i = 0; i < op->n_effects; i++)
+    {
+      const PodEffect *effect = &g_array_index (account->program->effects, PodEffect, op->first_effect + i);
+
+      if (effect->is_at_end != is_at_end)
+        continue;
+      account->effects[(*n)++] = (Effect){ .bytes = effect->bytes, .label = effect->label };
+      n_listed++;
+    }
+  return n_listed;
+}
+
+static void
+make_effects (PodAccount *account)
+{
+  const PodProgram *program = account->program;
+  uint32_t n = 0;
+
+  account->effects_of_op = g_new (Effects, program->ops->len + 1);
+  account->effects = g_new (Effect, program->effects->len + 1);
+  for (guint i = 0; i < program->ops->len; i++)
+    {
+      const PodOp *op = &g_array_index (program->ops, PodOp, i);
+
+      g_assert (op->n_effects <= UINT16_MAX);
+      account->effects_of_op[i].first = n;
+      account->effects_of_op[i].n_at_start = list_effects (account, op, false, &n);
+      account->effects_of_op[i].n_at_end = list_effects (account, op, true, &n);
+    }
+}
 
 PodAccount *
 pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *class_of)
@@ -40,6 +92,7 @@ pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *cl
   account->program = program;
   account->n_ranks = n_ranks;
   account->n_labels = program->labels->len;
+  make_effects (account);
   account->ranks = g_new0 (Rank, n_ranks);
   account->spans = g_new0 (PodAccountSpan, (size_t) n_ranks * POD_N_STREAMS * N_REMEMBERED);
   account->by_label = g_new0 (int64_t, (size_t) n_ranks * account->n_labels);
@@ -67,6 +120,8 @@ pod_account_free (PodAccount *account)
 {
   if (account == NULL)
     return;
+  g_free (account->effects_of_op);
+  g_free (account->effects);
   g_free (account->ranks);
   g_free (account->spans);
   g_free (account->by_label);
@@ -184,21 +239,20 @@ pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span
 }
 
 bool
-pod_account_effects (PodAccount *account, uint32_t rank, const PodOp *op, bool is_at_end, int64_t now_ps)
+pod_account_effects (PodAccount *account, uint32_t rank, uint32_t op, bool is_at_end, int64_t now_ps)
 {
+  const Effects *of_op = &account->effects_of_op[op];
+  const Effect *effects = account->effects + of_op->first + (is_at_end ? of_op->n_at_start : 0);
+  const unsigned n = is_at_end ? of_op->n_at_end : of_op->n_at_start;
   Rank *r = &account->ranks[rank];
   int64_t *by_label = account->by_label + (size_t) rank * account->n_labels;
-  bool is_changed = false;
 
-  for (uint32_t i = 0; i < op->n_effects; i++)
+  if (n == 0)
+    return false;
+  for (unsigned i = 0; i < n; i++)
     {
-      const PodEffect *effect = &g_array_index (account->program->effects, PodEffect, op->first_effect + i);
-
-      if (effect->is_at_end != is_at_end)
-        continue;
-      by_label[effect->label] += effect->bytes;
-      r->bytes += effect->bytes;
-      is_changed = true;
+      by_label[effects[i].label] += effects[i].bytes;
+      r->bytes += effects[i].bytes;
     }
   if (r->bytes > r->peak_bytes)
     {
@@ -207,7 +261,7 @@ pod_account_effects (PodAccount *account, uint32_t rank, const PodOp *op, bool i
       r->peak_at_ps = now_ps;
       memcpy (account->peak_by_label + (size_t) rank * account->n_labels, by_label, account->n_labels * sizeof *by_label);
     }
-  return is_changed;
+  return true;
 }
 
 int64_t

@@ -43,7 +43,7 @@ void pod_account_compute_ended (PodAccount *account, uint32_t rank, PodPhase pha
 /* A collective or transfer has ended on this rank. */
 void pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span);
 /* Buffers of an op appear (at its start) or vanish (at its end). Returns true when the rank's memory changed. */
-bool pod_account_effects (PodAccount *account, uint32_t rank, const PodOp *op, bool is_at_end, int64_t now_ps);
+bool pod_account_effects (PodAccount *account, uint32_t rank, uint32_t op, bool is_at_end, int64_t now_ps);
 /* Everything ended at @end_ps. Returns the step's time: that, or where steps overlap the most that one rank takes from its first compute
  * to its end (a rank can begin its next step when it ends this one, so that steps follow each other at this distance). */
 int64_t pod_account_finish (PodAccount *account, int64_t end_ps);

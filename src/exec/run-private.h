@@ -17,17 +17,46 @@ enum
 
 typedef struct PodSteady PodSteady;
 
+/* Collectives of one group that may be in flight at once: weight gathers and gradient reductions have channels of their own,
+ * as NCCL gives each its communicator. Ops of a channel meet in issue order. */
+#define POD_N_CHANNELS 2
+
+/* Who has come to a meeting, and when. */
+typedef struct
+{
+  PodTaskEvent event;
+  int64_t at_ps;
+} PodArrival;
+
 /* One channel of one group (colour) of a communicator: who has come for its next collective. */
 typedef struct
 {
-  uint32_t comm;
   uint32_t group;
   uint32_t n_expected;
   uint32_t n_arrived;
+  uint32_t first_arrival; /* of n_expected */
   int64_t start_ps;
-  PodTaskEvent *events; /* n_expected */
-  int64_t *arrive_ps;
 } PodMeeting;
+
+/* What a run needs of an op. */
+typedef struct
+{
+  uint8_t kind;    /* PodOpKind */
+  uint8_t phase;
+  uint8_t axis;    /* of a collective, as all of these */
+  uint8_t channel;
+  bool is_send;
+  uint32_t comm;
+  uint32_t use;
+  uint32_t kernel; /* of compute */
+} PodExecOp;
+
+/* And of a kind of collective. */
+typedef struct
+{
+  uint32_t route;
+  PodShare share;
+} PodExecUse;
 
 typedef struct
 {
@@ -45,17 +74,35 @@ typedef struct
   PodAccount *account;
   PodRecorder *recorder;
   PodContention *contention; /* (nullable) */
-  PodShare *share_of_use;
+  PodExecOp *ops;
+  PodExecUse *uses;
   PodPathEntry *book_paths;  /* (nullable) fidelity book: a link for each group */
   PodMeeting *meetings;
+  PodArrival *arrivals;
   uint32_t *first_meeting;  /* by communicator */
   PodSteady *steady;         /* (nullable) */
   int64_t end_ps;
+  bool is_recording;
   bool is_partial;
 } PodExec;
+
+/* ---- observe.c ---- */
+/* What collectives need: once routes, fold and queue are there. Makes the network too. */
+void pod_exec_make_meetings (PodExec *exec);
+void pod_exec_clear_meetings (PodExec *exec);
+void pod_exec_started (void *context, const PodTaskEvent *event, int64_t now_ps, int64_t end_ps);
+void pod_exec_joined (void *context, const PodTaskEvent *event, int64_t now_ps);
+void pod_exec_ended (void *context, const PodTaskEvent *event, int64_t now_ps);
+void pod_exec_transfer_done (void *context, uint32_t tag);
+
+/* ---- collect.c ---- */
+/* Returns: (transfer full) what the run has come to, at its end */
+PodExecResult *pod_exec_collect (PodExec *exec, GArray *kernels);
 
 /* ---- steady.c ---- */
 PodSteady *pod_steady_new (void);
 void pod_steady_free (PodSteady *steady);
-/* After each event. Where the run stands as it stood before, and its programs go on alike, it is carried to where they end to. */
-void pod_steady_look (PodSteady *steady, PodExec *exec);
+/* After each event. Where the run stands as it stood before, and its programs go on alike, it is carried to where they end to.
+ * Returns: whether it could not be seen yet, and is to be looked at again after the next event. Else it is enough to look after events
+ * of the first rank's tasks. */
+bool pod_steady_look (PodSteady *steady, PodExec *exec);

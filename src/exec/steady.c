@@ -84,8 +84,9 @@ save_meetings (const PodExec *exec, int64_t now_ps, GArray *out)
       g_array_append_vals (out, head, G_N_ELEMENTS (head));
       for (uint32_t i = 0; i < meeting->n_arrived; i++)
         {
-          const PodTaskEvent *event = &meeting->events[i];
-          const int64_t arrived[] = { event->rank, event->stream, event->released_by, event->op, now_ps - meeting->arrive_ps[i] };
+          const PodArrival *arrival = &exec->arrivals[meeting->first_arrival + i];
+          const PodTaskEvent *event = &arrival->event;
+          const int64_t arrived[] = { event->rank, event->stream, event->released_by, event->op, now_ps - arrival->at_ps };
 
           g_array_append_vals (out, arrived, G_N_ELEMENTS (arrived));
         }
@@ -189,11 +190,11 @@ skip (PodExec *exec, const Record *from, const Record *to, uint32_t n)
 
       meeting->start_ps += ps;
       for (uint32_t i = 0; i < meeting->n_arrived; i++)
-        meeting->arrive_ps[i] += ps;
+        exec->arrivals[meeting->first_arrival + i].at_ps += ps;
     }
 }
 
-void
+bool
 pod_steady_look (PodSteady *steady, PodExec *exec)
 {
   const uint32_t step = pod_runner_step (exec->runner, 0, POD_STREAM_COMPUTE);
@@ -201,10 +202,10 @@ pod_steady_look (PodSteady *steady, PodExec *exec)
   Record *record;
 
   if (steady->is_done || step == steady->seen_step)
-    return;
+    return false;
   record = take_record (steady, exec);
   if (record == NULL)
-    return; /* with one of the next events */
+    return true;
   steady->seen_step = step;
   for (guint i = steady->records->len; i-- > 0 && !steady->is_done;)
     {
@@ -221,4 +222,5 @@ pod_steady_look (PodSteady *steady, PodExec *exec)
   while (steady->records->len >= MAX (n_kept, 1))
     g_ptr_array_remove_index (steady->records, 0);
   g_ptr_array_add (steady->records, record);
+  return false;
 }

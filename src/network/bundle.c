@@ -186,14 +186,29 @@ find_pieces (PodBundles *bundles, const PodTransfer *transfer)
     }
 }
 
-void
-pod_bundles_enter (PodNetwork *network, uint32_t index)
+/* Those that were alone on the links of the pieces are so no more. */
+static void
+settle_others (PodNetwork *network)
+{
+  const PodBundles *bundles = &network->bundles;
+
+  for (uint32_t p = 0; p < bundles->n_pieces; p++)
+    {
+      const PodBundle *bundle = &bundles->bundles[bundles->pieces[p].bundle];
+
+      if (bundle->n_nodes == 1)
+        pod_network_settle (network, bundles->nodes[bundle->first_node].transfer);
+    }
+}
+
+/* Splits the bundles that the pieces tell apart, and puts the transfer on them. */
+static void
+put_on_pieces (PodNetwork *network, uint32_t index)
 {
   PodBundles *bundles = &network->bundles;
   PodTransfer *transfer = &network->transfers[index];
   uint32_t n_before = bundles->n_bundles;
 
-  find_pieces (bundles, transfer);
   for (uint32_t p = 0; p < bundles->n_pieces; p++)
     {
       PodPiece *piece = &bundles->pieces[p];
@@ -210,9 +225,36 @@ pod_bundles_enter (PodNetwork *network, uint32_t index)
   transfer->first_node = POD_NO_INDEX;
   for (uint32_t p = 0; p < bundles->n_pieces; p++)
     add_node (network, bundles->pieces[p].target, index, bundles->pieces[p].share_q32);
+}
+
+void
+pod_bundles_enter (PodNetwork *network, uint32_t index)
+{
+  PodBundles *bundles = &network->bundles;
+
+  find_pieces (bundles, &network->transfers[index]);
+  settle_others (network);
+  put_on_pieces (network, index);
   /* The others are reached from it */
   if (network->mode == POD_NETWORK_FLOW)
     pod_flow_mark (&network->flow, bundles->pieces[0].target);
+}
+
+bool
+pod_bundles_enter_alone (PodNetwork *network, uint32_t index)
+{
+  PodBundles *bundles = &network->bundles;
+  bool is_alone = true;
+
+  find_pieces (bundles, &network->transfers[index]);
+  for (uint32_t p = 0; p < bundles->n_pieces; p++)
+    is_alone = is_alone && bundles->bundles[bundles->pieces[p].bundle].n_nodes == 0;
+  if (is_alone)
+    put_on_pieces (network, index);
+  else
+    for (uint32_t p = 0; p < bundles->n_pieces; p++)
+      bundles->bundles[bundles->pieces[p].bundle].first_piece = POD_NO_INDEX;
+  return is_alone;
 }
 
 void
@@ -254,9 +296,11 @@ check_bundle (const PodNetwork *network, uint32_t index)
       const PodNode *node = &bundles->nodes[i];
       const PodTransfer *transfer = &network->transfers[node->transfer];
       if (++n_nodes > bundle->n_nodes || node->previous != previous || node->bundle != index
-          || transfer->phase != POD_PHASE_BYTES)
+          || (transfer->phase != POD_PHASE_BYTES
+              && !(transfer->phase == POD_PHASE_ALONE && bundle->n_nodes == 1)))
         return false;
-      load += (PodU128) node->share_q32 * transfer->rate;
+      if (transfer->phase == POD_PHASE_BYTES)
+        load += (PodU128) node->share_q32 * transfer->rate;
       previous = i;
     }
   return n_nodes == bundle->n_nodes && load == bundle->meter.load && bundle->n_links > 0
@@ -302,7 +346,9 @@ pod_bundles_check (const PodNetwork *network)
     if (n_links[b] != bundles->bundles[b].n_links || !check_bundle (network, b))
       return false;
   for (uint32_t t = 0; t < network->n_transfers; t++)
-    if (network->transfers[t].phase == POD_PHASE_BYTES && !check_transfer (network, t, share_q32))
+    if ((network->transfers[t].phase == POD_PHASE_BYTES
+         || network->transfers[t].phase == POD_PHASE_ALONE)
+        && !check_transfer (network, t, share_q32))
       return false;
   return true;
 }

@@ -109,12 +109,9 @@ add_change (PodFlow *flow, const PodTransfer *transfer, uint32_t index, uint64_t
     g_array_append_val (flow->changes, change);
 }
 
-/* Most transfers share no link with another: no component need be found. False when this one does.
- */
-static bool
-solve_alone (PodNetwork *network, uint32_t index)
+uint64_t
+pod_flow_rate_alone (const PodNetwork *network, const PodTransfer *transfer)
 {
-  PodTransfer *transfer = &network->transfers[index];
   uint64_t rate = UINT64_MAX, last_capacity = 0, last_share_q32 = 0;
 
   for (uint32_t i = transfer->first_node; i != POD_NO_INDEX;)
@@ -122,8 +119,6 @@ solve_alone (PodNetwork *network, uint32_t index)
       const PodNode *node = &network->bundles.nodes[i];
       const uint64_t capacity = network->bundles.capacity[node->bundle];
 
-      if (network->bundles.bundles[node->bundle].n_nodes > 1)
-        return false;
       /* Bundles of one kind follow each other, and a division is what it costs */
       if (capacity != last_capacity || node->share_q32 != last_share_q32)
         rate = MIN (rate, pod_max_min_rate_alone (capacity, node->share_q32));
@@ -131,8 +126,22 @@ solve_alone (PodNetwork *network, uint32_t index)
       last_share_q32 = node->share_q32;
       i = node->next_of_transfer;
     }
+  return rate;
+}
+
+/* Most transfers share no link with another: no component need be found. False when this one does.
+ */
+static bool
+solve_alone (PodNetwork *network, uint32_t index)
+{
+  PodTransfer *transfer = &network->transfers[index];
+
+  for (uint32_t i = transfer->first_node; i != POD_NO_INDEX;
+       i = network->bundles.nodes[i].next_of_transfer)
+    if (network->bundles.bundles[network->bundles.nodes[i].bundle].n_nodes > 1)
+      return false;
   transfer->visit = network->flow.n_solves;
-  add_change (&network->flow, transfer, index, rate);
+  add_change (&network->flow, transfer, index, pod_flow_rate_alone (network, transfer));
   return true;
 }
 
@@ -180,13 +189,16 @@ is_sorted (const GArray *changes)
   return true;
 }
 
-/* Nobody is on it, or who is has been met in this solve. */
+/* Nobody is on it, or who is has been met in this solve, or is alone. */
 static bool
 is_solved (const PodNetwork *network, const PodBundle *bundle)
 {
-  return bundle->n_nodes == 0
-         || network->transfers[network->bundles.nodes[bundle->first_node].transfer].visit
-                == network->flow.n_solves;
+  const PodTransfer *first;
+
+  if (bundle->n_nodes == 0)
+    return true;
+  first = &network->transfers[network->bundles.nodes[bundle->first_node].transfer];
+  return first->visit == network->flow.n_solves || first->phase == POD_PHASE_ALONE;
 }
 
 /* Changes are made in the order in which transfers entered, not in that of the search: ends of one

@@ -25,17 +25,21 @@ typedef enum
   POD_PHASE_LATENCY, /* bytes follow */
   POD_PHASE_BYTES,   /* on its links */
   POD_PHASE_FIXED,   /* on no link: its end is known from the start */
+  POD_PHASE_ALONE,   /* nobody else on its links so far: its end is known until somebody comes */
 } PodTransferPhase;
 
 typedef struct
 {
   PodU128 work_left; /* at since_ps */
-  int64_t since_ps;
+  int64_t since_ps; /* alone: begin_ps, perhaps later than now */
   uint64_t rate;            /* 0 until the first solve */
   const PodPathEntry *path; /* (transfer none) */
   uint32_t n_entries;
   uint32_t tag;
   uint64_t bytes;
+  int64_t start_ps;
+  int64_t begin_ps;    /* when its bytes begin */
+  uint64_t number;     /* in the order of starting */
   uint64_t serial;     /* in the order of entering links, from 1 */
   uint64_t generation; /* events of another one are stale */
   uint64_t visit;      /* the solve that found it last */
@@ -142,7 +146,10 @@ struct PodNetwork
   uint32_t n_transfers_allocated;
   uint32_t first_free;
   uint32_t n_active;
+  uint64_t n_started;
   uint64_t n_entered;
+  GArray *tied;      /* (element-type PodEvent) scratch */
+  uint32_t n_sorted; /* of the events that are next: they stand in order */
   PodBundles bundles;
   PodFlow flow;
 };
@@ -159,6 +166,8 @@ double pod_link_meter_rate (const PodLinkMeter *meter);
 /* network.c: the transfer goes on at @rate from now on: settles what is left, the meters, and its
  * end. O(bundles of it). */
 void pod_network_set_rate (PodNetwork *network, uint32_t index, uint64_t rate);
+/* Somebody comes to the links of a transfer that was alone: it goes on as others do. */
+void pod_network_settle (PodNetwork *network, uint32_t index);
 
 /* bundle.c */
 void pod_bundles_init (PodBundles *bundles, uint32_t n_links, const double *capacity_bytes_per_s);
@@ -166,6 +175,8 @@ void pod_bundles_clear (PodBundles *bundles);
 /* Puts the transfer on its links, splitting bundles that it tells apart. O(entries); one with k
  * distinct shares in a bundle is taken apart in O(entries x k), once. */
 void pod_bundles_enter (PodNetwork *network, uint32_t index);
+/* The same, if nobody is on any of them. */
+bool pod_bundles_enter_alone (PodNetwork *network, uint32_t index);
 /* Takes it off. O(bundles of it). */
 void pod_bundles_leave (PodNetwork *network, uint32_t index);
 bool pod_bundles_check (const PodNetwork *network);
@@ -175,6 +186,8 @@ void pod_flow_init (PodFlow *flow, uint32_t n_links);
 void pod_flow_clear (PodFlow *flow);
 /* Who is on @bundle has changed: to be solved for at the end of this instant. O(1). */
 void pod_flow_mark (PodFlow *flow, uint32_t bundle);
+/* The rate of a transfer on its links, with nobody else on them. O(bundles of it). */
+uint64_t pod_flow_rate_alone (const PodNetwork *network, const PodTransfer *transfer);
 /* Solves the components that have changed. O(entries x log bundles) of them. */
 void pod_flow_solve (PodNetwork *network);
 bool pod_flow_check (const PodNetwork *network);

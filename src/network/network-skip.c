@@ -14,12 +14,12 @@ compare_tags (gconstpointer a, gconstpointer b)
 }
 
 static gint
-compare_serials (gconstpointer a, gconstpointer b)
+compare_numbers (gconstpointer a, gconstpointer b)
 {
   const PodTransfer *x = *(PodTransfer *const *) a;
   const PodTransfer *y = *(PodTransfer *const *) b;
 
-  return x->serial < y->serial ? -1 : x->serial > y->serial;
+  return x->number < y->number ? -1 : x->number > y->number;
 }
 
 static void
@@ -35,10 +35,12 @@ save_transfer (const PodTransfer *transfer, int64_t now_ps, GArray *out)
     0,
     0,
     0,
+    now_ps - transfer->start_ps,
+    now_ps - transfer->begin_ps,
   };
 
   memcpy (&state[4], &transfer->analytic_s_per_byte, sizeof (double));
-  if (transfer->phase == POD_PHASE_BYTES)
+  if (transfer->phase == POD_PHASE_BYTES || transfer->phase == POD_PHASE_ALONE)
     {
       state[5] = now_ps - transfer->since_ps;
       state[6] = (int64_t) transfer->rate;
@@ -62,15 +64,13 @@ pod_network_save (const PodNetwork *network, GArray *out)
   g_ptr_array_sort (active, compare_tags);
   for (guint i = 0; i < active->len; i++)
     save_transfer (g_ptr_array_index (active, i), now_ps, out);
-  /* And in which order they came onto their links */
-  g_ptr_array_sort (active, compare_serials);
+  /* And in which order they started */
+  g_ptr_array_sort (active, compare_numbers);
   for (guint i = 0; i < active->len; i++)
     {
-      const PodTransfer *transfer = g_ptr_array_index (active, i);
-      const int64_t tag = transfer->tag;
+      const int64_t tag = ((const PodTransfer *) g_ptr_array_index (active, i))->tag;
 
-      if (transfer->phase == POD_PHASE_BYTES)
-        g_array_append_val (out, tag);
+      g_array_append_val (out, tag);
     }
   return true;
 }
@@ -86,7 +86,11 @@ void
 pod_network_skip (PodNetwork *network, int64_t ps)
 {
   for (uint32_t t = 0; t < network->n_transfers; t++)
-    network->transfers[t].since_ps += ps;
+    {
+      network->transfers[t].start_ps += ps;
+      network->transfers[t].begin_ps += ps;
+      network->transfers[t].since_ps += ps;
+    }
   for (uint32_t b = 0; b < network->bundles.n_bundles; b++)
     network->bundles.bundles[b].meter.since_ps += ps;
 }

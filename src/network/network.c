@@ -5,7 +5,14 @@
 
 /* A transfer waits for its latency, then has bytes on its links, then is done. Each of its events
  * carries the generation of its slot at that time: a later rate or another transfer in the slot
- * makes it stale. */
+ * makes it stale.
+ *
+ * Most transfers never meet another one on a link. So one that finds its links empty when it starts
+ * gets its end at once: one event takes the place of its latency's, of a solve and of its end. It
+ * is on its links from then on, with no rate, and where another one comes onto one of them, it is
+ * settled: put where it would be by then. Whether a transfer is alone must not be seen by when it
+ * is handled among the events of one instant, for in a folded run more of them are alone: such
+ * events are put in the order in which they would have been scheduled. */
 
 enum
 {
@@ -44,6 +51,7 @@ pod_network_new (PodNetworkMode mode, PodEventQueue *queue, uint32_t event_kind,
   network->done = done;
   network->context = context;
   network->first_free = POD_NO_INDEX;
+  network->tied = g_array_new (FALSE, FALSE, sizeof (PodEvent));
   if (mode == POD_NETWORK_FLOW)
     pod_flow_init (&network->flow, n_links);
   return network;
@@ -57,6 +65,7 @@ pod_network_free (PodNetwork *network)
   if (network->mode == POD_NETWORK_FLOW)
     pod_flow_clear (&network->flow);
   pod_bundles_clear (&network->bundles);
+  g_array_unref (network->tied);
   g_free (network->transfers);
   g_free (network);
 }
@@ -86,7 +95,8 @@ take_slot (PodNetwork *network)
 static int64_t
 time_for_work (PodU128 work, uint64_t rate)
 {
-  PodU128 ps = work / rate + (work % rate != 0);
+  const PodU128 whole = work / rate;
+  const PodU128 ps = whole + (whole * rate != work);
 
   g_assert (ps < MAX_PS);
   return (int64_t) ps;
@@ -129,15 +139,14 @@ schedule_solve (PodNetwork *network)
 }
 
 static void
-change_meters (PodNetwork *network, const PodTransfer *transfer, uint64_t new_rate)
+change_meters (PodNetwork *network, const PodTransfer *transfer, int64_t at_ps, uint64_t old_rate,
+               uint64_t new_rate)
 {
-  int64_t now_ps = pod_event_queue_now (network->queue);
-
   for (uint32_t i = transfer->first_node; i != POD_NO_INDEX;)
     {
       const PodNode *node = &network->bundles.nodes[i];
-      pod_link_meter_change (&network->bundles.bundles[node->bundle].meter, now_ps, node->share_q32,
-                             transfer->rate, new_rate);
+      pod_link_meter_change (&network->bundles.bundles[node->bundle].meter, at_ps, node->share_q32,
+                             old_rate, new_rate);
       i = node->next_of_transfer;
     }
 }
@@ -150,7 +159,7 @@ pod_network_set_rate (PodNetwork *network, uint32_t index, uint64_t rate)
 
   transfer->work_left -= (PodU128) transfer->rate * (uint64_t) (now_ps - transfer->since_ps);
   transfer->since_ps = now_ps;
-  change_meters (network, transfer, rate);
+  change_meters (network, transfer, now_ps, transfer->rate, rate);
   transfer->rate = rate;
   schedule (network, index, time_for_work (transfer->work_left, rate));
 }
@@ -164,7 +173,7 @@ begin_analytic (PodNetwork *network, uint32_t index)
   PodU128 rate = transfer->work_left / (uint64_t) ps;
 
   rate = rate > UINT64_MAX ? UINT64_MAX : rate;
-  change_meters (network, transfer, (uint64_t) rate);
+  change_meters (network, transfer, transfer->since_ps, transfer->rate, (uint64_t) rate);
   transfer->rate = (uint64_t) rate;
   schedule (network, index, ps);
 }
@@ -186,6 +195,46 @@ begin_bytes (PodNetwork *network, uint32_t index)
     schedule_solve (network);
 }
 
+/* False when others are on its links. Without a latency it is soon known how many there are. */
+static bool
+begin_alone (PodNetwork *network, uint32_t index, int64_t latency_ps)
+{
+  PodTransfer *transfer = &network->transfers[index];
+  int64_t ps;
+
+  transfer->serial = ++network->n_entered;
+  if (!pod_bundles_enter_alone (network, index))
+    return false;
+  transfer->phase = POD_PHASE_ALONE;
+  transfer->work_left = POD_WORK_PER_BYTE * transfer->bytes;
+  transfer->since_ps = transfer->begin_ps;
+  transfer->rate = pod_flow_rate_alone (network, transfer);
+  ps = time_for_work (transfer->work_left, transfer->rate);
+  g_assert (ps < MAX_PS - latency_ps);
+  schedule (network, index, latency_ps + ps);
+  return true;
+}
+
+void
+pod_network_settle (PodNetwork *network, uint32_t index)
+{
+  PodTransfer *transfer = &network->transfers[index];
+  int64_t now_ps = pod_event_queue_now (network->queue);
+
+  if (transfer->phase != POD_PHASE_ALONE)
+    return;
+  if (transfer->since_ps > now_ps)
+    {
+      transfer->phase = POD_PHASE_LATENCY;
+      pod_bundles_leave (network, index);
+      schedule (network, index, transfer->since_ps - now_ps);
+      return;
+    }
+  transfer->phase = POD_PHASE_BYTES;
+  transfer->serial = ++network->n_entered;
+  change_meters (network, transfer, transfer->since_ps, 0, transfer->rate);
+}
+
 void
 pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t n_entries,
                    uint64_t bytes, int64_t latency_ps, double analytic_s_per_byte, uint32_t tag)
@@ -200,6 +249,9 @@ pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t n_ent
   transfer->tag = tag;
   transfer->bytes = bytes;
   transfer->analytic_s_per_byte = analytic_s_per_byte;
+  transfer->start_ps = pod_event_queue_now (network->queue);
+  transfer->begin_ps = transfer->start_ps + latency_ps;
+  transfer->number = ++network->n_started;
   network->n_active++;
   if (n_entries == 0 || bytes == 0)
     {
@@ -208,6 +260,8 @@ pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t n_ent
       transfer->phase = POD_PHASE_FIXED;
       schedule (network, index, latency_ps + ps);
     }
+  else if (network->mode == POD_NETWORK_FLOW && latency_ps > 0 && begin_alone (network, index, latency_ps))
+    return;
   else if (latency_ps > 0)
     {
       transfer->phase = POD_PHASE_LATENCY;
@@ -227,7 +281,9 @@ leave_links (PodNetwork *network, uint32_t index)
   PodI128 counted = (PodI128) transfer->rate * (now_ps - transfer->since_ps);
   PodI128 too_much = counted - (PodI128) transfer->work_left;
 
-  change_meters (network, transfer, 0);
+  if (transfer->phase == POD_PHASE_ALONE) /* so far they have not counted it */
+    change_meters (network, transfer, transfer->since_ps, 0, transfer->rate);
+  change_meters (network, transfer, now_ps, transfer->rate, 0);
   for (uint32_t i = transfer->first_node; i != POD_NO_INDEX && too_much != 0;)
     {
       const PodNode *node = &network->bundles.nodes[i];
@@ -246,7 +302,7 @@ end_transfer (PodNetwork *network, uint32_t index)
   PodTransfer *transfer = &network->transfers[index];
   uint32_t tag = transfer->tag;
 
-  if (transfer->phase == POD_PHASE_BYTES)
+  if (transfer->phase == POD_PHASE_BYTES || transfer->phase == POD_PHASE_ALONE)
     leave_links (network, index);
   transfer->phase = POD_PHASE_FREE;
   transfer->generation++;
@@ -257,9 +313,75 @@ end_transfer (PodNetwork *network, uint32_t index)
   network->done (network->context, tag);
 }
 
+/* When the event of a transfer would have been scheduled had it not been alone: when it started, or
+ * by the solve that gave it its rate, which comes last in its instant. */
+static int64_t
+scheduled_ps (const PodTransfer *transfer, bool *out_is_by_solve)
+{
+  *out_is_by_solve = transfer->phase == POD_PHASE_BYTES || transfer->phase == POD_PHASE_ALONE;
+  return *out_is_by_solve ? transfer->since_ps : transfer->start_ps;
+}
+
+static gint
+compare_tied (gconstpointer a, gconstpointer b, gpointer data)
+{
+  const PodNetwork *network = data;
+  const PodTransfer *x = &network->transfers[((const PodEvent *) a)->index];
+  const PodTransfer *y = &network->transfers[((const PodEvent *) b)->index];
+  bool is_x_by_solve, is_y_by_solve;
+  const int64_t x_ps = scheduled_ps (x, &is_x_by_solve);
+  const int64_t y_ps = scheduled_ps (y, &is_y_by_solve);
+
+  if (x_ps != y_ps)
+    return x_ps < y_ps ? -1 : 1;
+  if (is_x_by_solve != is_y_by_solve)
+    return is_x_by_solve ? 1 : -1;
+  if (is_x_by_solve && x->begin_ps != y->begin_ps)
+    return x->begin_ps < y->begin_ps ? -1 : 1;
+  return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static bool
+is_live (const PodNetwork *network, const PodEvent *event)
+{
+  return network->transfers[event->index].generation == event->tag;
+}
+
+/* The next event, if it is for a transfer too and of the same instant. */
+static const PodEvent *
+next_tied (const PodNetwork *network)
+{
+  const PodEvent *next = pod_event_queue_next_now (network->queue);
+
+  return next != NULL && next->kind == network->event_kind ? next : NULL;
+}
+
+/* Puts @event and those of its instant that are next in order; all but the first go back. */
+static void
+sort_tied (PodNetwork *network, PodEvent *event)
+{
+  PodEvent next;
+
+  g_array_set_size (network->tied, 0);
+  g_array_append_val (network->tied, *event);
+  while (next_tied (network) != NULL)
+    {
+      pod_event_queue_pop (network->queue, &next);
+      if (is_live (network, &next))
+        g_array_append_val (network->tied, next);
+    }
+  g_array_sort_with_data (network->tied, compare_tied, network);
+  *event = g_array_index (network->tied, PodEvent, 0);
+  for (guint i = 1; i < network->tied->len; i++)
+    pod_event_queue_put_back (network->queue, &g_array_index (network->tied, PodEvent, i));
+  network->n_sorted = network->tied->len - 1;
+}
+
 void
 pod_network_handle (PodNetwork *network, const PodEvent *event)
 {
+  PodEvent first = *event;
+
   if (event->kind == network->event_kind + 1)
     {
       network->flow.is_solve_pending = false;
@@ -267,19 +389,35 @@ pod_network_handle (PodNetwork *network, const PodEvent *event)
       return;
     }
   g_assert (event->kind == network->event_kind && event->index < network->n_transfers);
-  const PodTransfer *transfer = &network->transfers[event->index];
-  if (transfer->generation != event->tag)
+  if (network->n_sorted > 0)
+    network->n_sorted--;
+  else if (is_live (network, event) && next_tied (network) != NULL)
+    sort_tied (network, &first);
+  if (!is_live (network, &first))
     return;
-  if (transfer->phase == POD_PHASE_LATENCY)
-    begin_bytes (network, event->index);
+  if (network->transfers[first.index].phase == POD_PHASE_LATENCY)
+    begin_bytes (network, first.index);
   else
-    end_transfer (network, event->index);
+    end_transfer (network, first.index);
 }
 
-static const PodLinkMeter *
+/* With what is alone on the link, which is counted when it ends. */
+static PodLinkMeter
 meter_of (const PodNetwork *network, uint32_t link)
 {
-  return &network->bundles.bundles[network->bundles.links[link].bundle].meter;
+  const PodBundle *bundle = &network->bundles.bundles[network->bundles.links[link].bundle];
+  PodLinkMeter meter = bundle->meter;
+
+  if (bundle->n_nodes == 1)
+    {
+      const PodNode *node = &network->bundles.nodes[bundle->first_node];
+      const PodTransfer *transfer = &network->transfers[node->transfer];
+
+      if (transfer->phase == POD_PHASE_ALONE
+          && transfer->since_ps <= pod_event_queue_now (network->queue))
+        pod_link_meter_change (&meter, transfer->since_ps, node->share_q32, 0, transfer->rate);
+    }
+  return meter;
 }
 
 double
@@ -287,7 +425,8 @@ pod_network_link_bytes (const PodNetwork *network, uint32_t link)
 {
   g_return_val_if_fail (link < network->bundles.n_links, 0);
 
-  return pod_link_meter_bytes (meter_of (network, link), pod_event_queue_now (network->queue));
+  const PodLinkMeter meter = meter_of (network, link);
+  return pod_link_meter_bytes (&meter, pod_event_queue_now (network->queue));
 }
 
 double
@@ -295,7 +434,8 @@ pod_network_link_rate (const PodNetwork *network, uint32_t link)
 {
   g_return_val_if_fail (link < network->bundles.n_links, 0);
 
-  return pod_link_meter_rate (meter_of (network, link));
+  const PodLinkMeter meter = meter_of (network, link);
+  return pod_link_meter_rate (&meter);
 }
 
 uint32_t
