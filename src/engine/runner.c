@@ -154,11 +154,24 @@ pod_runner_free (PodRunner *runner)
 }
 
 void
-pod_runner_begin (PodRunner *runner)
+pod_runner_begin (PodRunner *runner, uint32_t rank)
 {
-  for (uint32_t rank = 0; rank < runner->n_ranks; rank++)
-    for (unsigned s = 0; s < runner->n_streams; s++)
-      try_stream (runner, program_of (runner, rank), rank, s, s);
+  for (unsigned s = 0; s < runner->n_streams; s++)
+    try_stream (runner, program_of (runner, rank), rank, s, s);
+}
+
+void
+pod_runner_copy (PodRunner *runner, uint32_t from, uint32_t to)
+{
+  const Stream *source = runner->streams + (size_t) from * runner->n_streams;
+  Stream *target = runner->streams + (size_t) to * runner->n_streams;
+
+  g_assert (runner->class_of_rank[from] == runner->class_of_rank[to]);
+  for (unsigned s = 0; s < runner->n_streams; s++)
+    {
+      runner->n_unfinished -= target[s].head != NULL && source[s].head == NULL;
+      target[s] = source[s];
+    }
 }
 
 void

@@ -34,13 +34,15 @@ PodRunner *pod_runner_new (PodEventQueue *queue, uint32_t event_kind, const PodT
 void pod_runner_free (PodRunner *runner);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodRunner, pod_runner_free)
 
-/* Looks at every stream of every rank once, at the clock's time. */
-void pod_runner_begin (PodRunner *runner);
+/* Looks at every stream of a rank once, at the clock's time. */
+void pod_runner_begin (PodRunner *runner, uint32_t rank);
 void pod_runner_handle (PodRunner *runner, const PodEvent *event);
 /* Ends the joint task that runs on this stream, now. O(streams x dependencies). */
 void pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t stream);
 /* Moves the end of the timed task that runs on this stream to @end_ps (>= now): its speed has changed. O(log pending). */
 void pod_runner_retime (PodRunner *runner, uint32_t rank, uint8_t stream, int64_t end_ps);
+/* Puts a rank that has not begun where another one of its class stands; events that are pending for that one are for the caller to push. */
+void pod_runner_copy (PodRunner *runner, uint32_t from, uint32_t to);
 /* Streams that still have tasks. 0 = all done; with an empty queue, more is a deadlock. */
 uint64_t pod_runner_n_unfinished (const PodRunner *runner);
 /* The step that a stream of a rank is at. */

@@ -321,6 +321,19 @@ pod_account_peak (const PodAccount *account, uint32_t rank, int64_t *out_at_ps, 
   return (double) account->ranks[rank].peak_bytes;
 }
 
+void
+pod_account_copy (PodAccount *account, uint32_t from, uint32_t to)
+{
+  const size_t n = account->n_labels;
+
+  account->ranks[to] = account->ranks[from];
+  memcpy (spans_of (account, to, 0), spans_of (account, from, 0), POD_N_STREAMS * N_REMEMBERED * sizeof (PodAccountSpan));
+  if (n == 0)
+    return;
+  memcpy (account->by_label + to * n, account->by_label + from * n, n * sizeof (int64_t));
+  memcpy (account->peak_by_label + to * n, account->peak_by_label + from * n, n * sizeof (int64_t));
+}
+
 /* -- skipping ---------------------------------------------------------------------------------------------------------------------- */
 
 enum

@@ -48,6 +48,8 @@ bool pod_account_effects (PodAccount *account, uint32_t rank, uint32_t op, bool 
  * to its end (a rank can begin its next step when it ends this one, so that steps follow each other at this distance). */
 int64_t pod_account_finish (PodAccount *account, int64_t end_ps);
 
+/* Puts a rank's account where that of another one of its class stands. */
+void pod_account_copy (PodAccount *account, uint32_t from, uint32_t to);
 /* Appends (element-type int64_t) what decides how a rank's account goes on, counted from @now_ps. */
 void pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps, GArray *out);
 /* Appends what has been added up so far; the account then goes on as if what came since @sums had come @n times more and taken @ps. */

@@ -119,6 +119,12 @@ pod_contention_give_back (PodContention *contention, uint32_t index, PodShare sh
 }
 
 void
+pod_contention_copy (PodContention *contention, uint32_t from, uint32_t to)
+{
+  contention->ranks[to] = contention->ranks[from];
+}
+
+void
 pod_contention_save (const PodContention *contention, uint32_t index, int64_t now_ps, GArray *out)
 {
   const Rank *rank = &contention->ranks[index];

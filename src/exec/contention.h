@@ -30,6 +30,8 @@ void pod_contention_compute_ended (PodContention *contention, uint32_t rank);
 void pod_contention_take (PodContention *contention, uint32_t rank, PodShare share, int64_t now_ps);
 void pod_contention_give_back (PodContention *contention, uint32_t rank, PodShare share, int64_t now_ps);
 
+/* Puts a rank where another one stands. */
+void pod_contention_copy (PodContention *contention, uint32_t from, uint32_t to);
 /* Appends (element-type int64_t) what decides how a rank goes on, counted from @now_ps; and carries it over @ps. */
 void pod_contention_save (const PodContention *contention, uint32_t rank, int64_t now_ps, GArray *out);
 void pod_contention_skip (PodContention *contention, uint32_t rank, int64_t ps);

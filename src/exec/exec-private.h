@@ -41,6 +41,8 @@ typedef struct PodRecorder PodRecorder;
 PodRecorder *pod_recorder_new (const PodExecRequest *request, const PodFold *fold);
 void pod_recorder_free (PodRecorder *recorder);
 bool pod_recorder_has (const PodRecorder *recorder, uint32_t rank);
+/* Ranks stand for @n_like real ones for now (borrowed); NULL: as many as the fold says. */
+void pod_recorder_twins (PodRecorder *recorder, const uint32_t *n_like);
 /* A task begins to be there (arrive), released by the newest span of a stream. */
 void pod_recorder_arrive (PodRecorder *recorder, const PodTaskEvent *event, int64_t now_ps);
 /* When the task that is there arrived (0 when the rank is not recorded). */

@@ -159,16 +159,42 @@ handle (PodExec *exec, const PodEvent *event)
     pod_network_handle (exec->network, event);
 }
 
+uint32_t
+pod_exec_n_running (const PodExec *exec)
+{
+  return exec->twins != NULL ? pod_twins_leaders (exec->twins)->len : exec->fold->n_ranks;
+}
+
+uint32_t
+pod_exec_running (const PodExec *exec, uint32_t i)
+{
+  return exec->twins != NULL ? g_array_index (pod_twins_leaders (exec->twins), uint32_t, i) : i;
+}
+
+static void
+part (PodExec *exec)
+{
+  if (exec->twins == NULL)
+    return;
+  pod_twins_part (exec);
+  pod_recorder_twins (exec->recorder, NULL);
+  if (exec->steady != NULL)
+    pod_steady_forget (exec->steady);
+}
+
 static bool
 run_events (PodExec *exec, GError **error)
 {
   PodEvent event;
   bool is_to_look = true;
 
-  pod_runner_begin (exec->runner);
+  for (uint32_t i = 0; i < pod_exec_n_running (exec); i++)
+    pod_runner_begin (exec->runner, pod_exec_running (exec, i));
   while (pod_event_queue_pop (exec->queue, &event))
     {
       handle (exec, &event);
+      if (exec->twins != NULL && pod_twins_must_part (exec->twins))
+        part (exec);
       if (exec->request->most_bytes > 0 && is_too_much (exec, error))
         return false;
       /* Only its own tasks carry the first rank to its next step */
@@ -178,19 +204,33 @@ run_events (PodExec *exec, GError **error)
         {
           exec->end_ps = pod_event_queue_now (exec->queue);
           exec->is_partial = true;
+          part (exec);
           return true;
         }
     }
+  part (exec);
   if (pod_runner_n_unfinished (exec->runner) == 0)
     return true;
   pod_exec_report_deadlock (exec->request, exec->fold, exec->runner, pod_event_queue_now (exec->queue), error);
   return false;
 }
 
+/* What is not recorded of a leader's twins is counted too. */
+static void
+set_n_like (PodExec *exec)
+{
+  exec->n_like = g_new0 (uint32_t, exec->fold->n_ranks);
+  for (uint32_t i = 0; i < pod_exec_n_running (exec); i++)
+    exec->n_like[pod_exec_running (exec, i)] = pod_twins_n_like (exec->twins, exec->fold, pod_exec_running (exec, i));
+  pod_recorder_twins (exec->recorder, exec->n_like);
+}
+
 static void
 exec_clear (PodExec *exec)
 {
   pod_steady_free (exec->steady);
+  pod_twins_free (exec->twins);
+  g_free (exec->n_like);
   pod_contention_free (exec->contention);
   g_free (exec->wait_s);
   pod_exec_clear_meetings (exec);
@@ -242,6 +282,10 @@ pod_exec_run (const PodExecRequest *request, GError **error)
     exec.contention = pod_contention_new (exec.runner, exec.fold->n_ranks, kernels);
   if (request->is_recording_none && !is_packet)
     exec.steady = pod_steady_new ();
+  if (request->is_folded && !is_packet && request->fidelity != POD_FIDELITY_BOOK)
+    exec.twins = pod_twins_new (&exec);
+  if (exec.twins != NULL)
+    set_n_like (&exec);
   if (!run_events (&exec, error))
     return NULL;
   return pod_exec_collect (&exec, kernels);

@@ -151,7 +151,7 @@ start_bytes (PodExec *exec, const PodMeeting *meeting, uint32_t u)
 {
   const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, u);
   const uint32_t r = exec->uses[u].route;
-  const PodFoldedPath *path = &exec->fold->paths[r][meeting->group];
+  const PodFoldedPath *path = exec->twins != NULL ? pod_twins_path (exec->twins, r, meeting->group) : &exec->fold->paths[r][meeting->group];
   const PodPlan *plan = g_array_index (exec->routes->routes, PodRoute, r).plans[path->group];
   const uint32_t tag = (uint32_t) (meeting - exec->meetings);
 
@@ -190,6 +190,8 @@ pod_exec_joined (void *context, const PodTaskEvent *event, int64_t now_ps)
   PodMeeting *meeting = &exec->meetings[exec->first_meeting[op->comm] + POD_N_CHANNELS * exec->fold->group_of[op->comm][event->rank] + op->channel];
   PodArrival *arrivals = &exec->arrivals[meeting->first_arrival];
 
+  if (exec->twins != NULL && pod_twins_hold (exec->twins, event, exec->uses[op->use].route))
+    return;
   g_assert (meeting->n_arrived < meeting->n_expected);
   g_assert (meeting->n_arrived == 0 || exec->ops[arrivals[0].event.op].use == op->use);
   arrivals[meeting->n_arrived++] = (PodArrival){ .event = *event, .at_ps = now_ps };

@@ -17,6 +17,7 @@ struct PodRecorder
   uint32_t *last_span;  /* lanes */
   uint64_t n_left_out;
   const uint32_t *n_like;
+  const uint32_t *n_like_of_fold;
 };
 
 static const PodCategory category_of_phase[] = {
@@ -91,7 +92,7 @@ pod_recorder_new (const PodExecRequest *request, const PodFold *fold)
 
   recorder->timeline = pod_timeline_new (POD_N_STREAMS, pod_stream_names);
   recorder->index_of = g_new (uint32_t, fold->n_ranks);
-  recorder->n_like = fold->n_like;
+  recorder->n_like = recorder->n_like_of_fold = fold->n_like;
   memset (recorder->index_of, 0xff, fold->n_ranks * sizeof *recorder->index_of);
   add_ops (recorder->timeline, request);
   if (request->is_recording_none)
@@ -136,6 +137,12 @@ bool
 pod_recorder_has (const PodRecorder *recorder, uint32_t rank)
 {
   return recorder->index_of[rank] != UINT32_MAX;
+}
+
+void
+pod_recorder_twins (PodRecorder *recorder, const uint32_t *n_like)
+{
+  recorder->n_like = n_like != NULL ? n_like : recorder->n_like_of_fold;
 }
 
 static uint32_t

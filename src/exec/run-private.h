@@ -16,6 +16,7 @@ enum
 };
 
 typedef struct PodSteady PodSteady;
+typedef struct PodTwins PodTwins;
 
 /* Collectives of one group that may be in flight at once: weight gathers and gradient reductions have channels of their own,
  * as NCCL gives each its communicator. Ops of a channel meet in issue order. */
@@ -81,7 +82,9 @@ typedef struct
   PodArrival *arrivals;
   uint32_t *first_meeting;  /* by communicator */
   PodSteady *steady;         /* (nullable) */
+  PodTwins *twins;           /* (nullable) while some ranks stand for others */
   int64_t end_ps;
+  uint32_t *n_like;          /* (nullable) by rank: real ranks that it stands for with its twins */
   bool is_recording;
   bool is_partial;
 } PodExec;
@@ -95,6 +98,10 @@ void pod_exec_joined (void *context, const PodTaskEvent *event, int64_t now_ps);
 void pod_exec_ended (void *context, const PodTaskEvent *event, int64_t now_ps);
 void pod_exec_transfer_done (void *context, uint32_t tag);
 
+/* The ranks that run: @n is how many, the @i-th of them. */
+uint32_t pod_exec_n_running (const PodExec *exec);
+uint32_t pod_exec_running (const PodExec *exec, uint32_t i);
+
 /* ---- collect.c ---- */
 /* Returns: (transfer full) what the run has come to, at its end */
 PodExecResult *pod_exec_collect (PodExec *exec, GArray *kernels);
@@ -106,3 +113,23 @@ void pod_steady_free (PodSteady *steady);
  * Returns: whether it could not be seen yet, and is to be looked at again after the next event. Else it is enough to look after events
  * of the first rank's tasks. */
 bool pod_steady_look (PodSteady *steady, PodExec *exec);
+/* Records of another set of ranks are of no use. */
+void pod_steady_forget (PodSteady *steady);
+
+/* ---- twins.c ---- */
+/* Ranks that do the same until the step's last collectives. Returns: (nullable) (transfer full) NULL when there are none, or one that would
+ * not run is recorded. O(path entries + represented ranks x communicators), and pairs of components. */
+PodTwins *pod_twins_new (const PodExec *exec);
+void pod_twins_free (PodTwins *twins);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodTwins, pod_twins_free)
+/* (element-type uint32_t) The ranks that run, ascending. */
+const GArray *pod_twins_leaders (const PodTwins *twins);
+/* The links of a group of leaders, with the loads of all its twins. */
+const PodFoldedPath *pod_twins_path (const PodTwins *twins, uint32_t route, uint32_t group);
+/* How many real ranks a leader and its twins stand for. */
+uint32_t pod_twins_n_like (const PodTwins *twins, const PodFold *fold, uint32_t rank);
+/* Whether @event, a leader's that has come for a collective of @route, is kept until all ranks have parted, which is then due. */
+bool pod_twins_hold (PodTwins *twins, const PodTaskEvent *event, uint32_t route);
+bool pod_twins_must_part (const PodTwins *twins);
+/* From here on every rank runs; the run has no twins any more. */
+void pod_twins_part (PodExec *exec);

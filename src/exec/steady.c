@@ -65,6 +65,12 @@ pod_steady_free (PodSteady *steady)
   g_free (steady);
 }
 
+void
+pod_steady_forget (PodSteady *steady)
+{
+  g_ptr_array_set_size (steady->records, 0);
+}
+
 static uint32_t
 n_meetings (const PodExec *exec)
 {
@@ -133,8 +139,10 @@ take_record (PodSteady *steady, const PodExec *exec)
       record_free (record);
       return NULL;
     }
-  for (uint32_t rank = 0; rank < exec->fold->n_ranks; rank++)
+  for (uint32_t i = 0; i < pod_exec_n_running (exec); i++)
     {
+      const uint32_t rank = pod_exec_running (exec, i);
+
       record->step[rank] = pod_runner_step (exec->runner, rank, POD_STREAM_COMPUTE);
       pod_runner_save (exec->runner, rank, record->step[rank], record->state);
       pod_account_save (exec->account, rank, now_ps, record->state);
@@ -161,11 +169,19 @@ n_repeats (const PodExec *exec, const Record *from, const Record *to)
 {
   uint32_t n = UINT32_MAX;
 
-  for (uint32_t rank = 0; rank < exec->fold->n_ranks && n > 0; rank++)
-    n = MIN (n, pod_runner_n_repeats (exec->runner, rank, from->step[rank], to->step[rank]));
-  for (uint32_t rank = 0; rank < exec->fold->n_ranks && n > 0; rank++)
-    if (!pod_runner_can_skip (exec->runner, rank, from->step[rank], to->step[rank], n))
-      n = 0;
+  for (uint32_t i = 0; i < pod_exec_n_running (exec) && n > 0; i++)
+    {
+      const uint32_t rank = pod_exec_running (exec, i);
+
+      n = MIN (n, pod_runner_n_repeats (exec->runner, rank, from->step[rank], to->step[rank]));
+    }
+  for (uint32_t i = 0; i < pod_exec_n_running (exec) && n > 0; i++)
+    {
+      const uint32_t rank = pod_exec_running (exec, i);
+
+      if (!pod_runner_can_skip (exec->runner, rank, from->step[rank], to->step[rank], n))
+        n = 0;
+    }
   return n;
 }
 
@@ -173,14 +189,16 @@ static void
 skip (PodExec *exec, const Record *from, const Record *to, uint32_t n)
 {
   const int64_t ps = n * (to->at_ps - from->at_ps);
-  const guint n_sums = from->sums->len / exec->fold->n_ranks;
+  const guint n_sums = from->sums->len / pod_exec_n_running (exec);
 
   pod_event_queue_skip (exec->queue, ps, n * (to->n_popped - from->n_popped));
   pod_network_skip (exec->network, ps);
-  for (uint32_t rank = 0; rank < exec->fold->n_ranks; rank++)
+  for (uint32_t i = 0; i < pod_exec_n_running (exec); i++)
     {
+      const uint32_t rank = pod_exec_running (exec, i);
+
       pod_runner_skip (exec->runner, rank, from->step[rank], to->step[rank], n);
-      pod_account_skip (exec->account, rank, &g_array_index (from->sums, int64_t, rank * n_sums), n, ps);
+      pod_account_skip (exec->account, rank, &g_array_index (from->sums, int64_t, i * n_sums), n, ps);
       if (exec->contention != NULL)
         pod_contention_skip (exec->contention, rank, ps);
     }

@@ -38,6 +38,7 @@ typedef struct
   uint32_t tag;
   uint64_t bytes;
   int64_t start_ps;
+  int64_t due_ps;      /* its next event, where it has one */
   int64_t begin_ps;    /* when its bytes begin */
   uint64_t number;     /* in the order of starting */
   uint64_t serial;     /* in the order of entering links, from 1 */

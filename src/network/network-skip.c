@@ -88,6 +88,7 @@ pod_network_skip (PodNetwork *network, int64_t ps)
   for (uint32_t t = 0; t < network->n_transfers; t++)
     {
       network->transfers[t].start_ps += ps;
+      network->transfers[t].due_ps += ps;
       network->transfers[t].begin_ps += ps;
       network->transfers[t].since_ps += ps;
     }

@@ -122,7 +122,8 @@ schedule (PodNetwork *network, uint32_t index, int64_t delay_ps)
 
   g_assert (delay_ps >= 0 && delay_ps < MAX_PS - now_ps);
   transfer->generation++;
-  pod_event_queue_push (network->queue, now_ps + delay_ps, TRANSFER_PRIORITY, network->event_kind,
+  transfer->due_ps = now_ps + delay_ps;
+  pod_event_queue_push (network->queue, transfer->due_ps, TRANSFER_PRIORITY, network->event_kind,
                         index, transfer->generation);
 }
 
@@ -399,6 +400,84 @@ pod_network_handle (PodNetwork *network, const PodEvent *event)
     begin_bytes (network, first.index);
   else
     end_transfer (network, first.index);
+}
+
+/* -- parting ----------------------------------------------------------------------------------- */
+
+void
+pod_network_list (const PodNetwork *network, GArray *out)
+{
+  for (uint32_t i = 0; i < network->n_transfers; i++)
+    {
+      const PodTransfer *transfer = &network->transfers[i];
+      const PodStartedTransfer started = { .number = transfer->number, .tag = transfer->tag };
+
+      if (transfer->phase != POD_PHASE_FREE)
+        g_array_append_val (out, started);
+    }
+}
+
+/* Puts a transfer with bytes under way on its links. */
+static void
+enter_again (PodNetwork *network, uint32_t index)
+{
+  PodTransfer *transfer = &network->transfers[index];
+
+  if (transfer->phase != POD_PHASE_BYTES)
+    return;
+  transfer->serial = ++network->n_entered;
+  pod_bundles_enter (network, index);
+  change_meters (network, &network->transfers[index], pod_event_queue_now (network->queue), 0,
+                 network->transfers[index].rate);
+}
+
+/* A transfer along @part that stands where that at @index does. */
+static void
+add_part (PodNetwork *network, uint32_t index, const PodTransferPart *part)
+{
+  const uint32_t added = take_slot (network);
+  PodTransfer *transfer = &network->transfers[added];
+  const uint64_t generation = transfer->generation;
+  const bool has_event = network->transfers[index].phase != POD_PHASE_BYTES
+                         || network->mode == POD_NETWORK_ANALYTIC
+                         || network->transfers[index].rate > 0;
+
+  *transfer = network->transfers[index];
+  transfer->generation = generation;
+  transfer->number = ++network->n_started;
+  transfer->tag = part->tag;
+  transfer->path = part->path;
+  transfer->n_entries = part->n_entries;
+  transfer->visit = 0;
+  network->n_active++;
+  if (has_event)
+    schedule (network, added, transfer->due_ps - pod_event_queue_now (network->queue));
+  enter_again (network, added);
+}
+
+void
+pod_network_part (PodNetwork *network, uint32_t tag, const PodTransferPart *parts, uint32_t n_parts)
+{
+  uint32_t index = 0;
+  PodTransfer *transfer;
+
+  while (network->transfers[index].phase == POD_PHASE_FREE || network->transfers[index].tag != tag)
+    index++;
+  g_assert (index < network->n_transfers && n_parts > 0 && parts[0].tag == tag);
+  pod_network_settle (network, index);
+  transfer = &network->transfers[index];
+  if (transfer->phase == POD_PHASE_BYTES)
+    {
+      change_meters (network, transfer, pod_event_queue_now (network->queue), transfer->rate, 0);
+      pod_bundles_leave (network, index);
+    }
+  transfer->path = parts[0].path;
+  transfer->n_entries = parts[0].n_entries;
+  enter_again (network, index);
+  for (uint32_t i = 1; i < n_parts; i++)
+    add_part (network, index, &parts[i]);
+  if (network->mode == POD_NETWORK_FLOW)
+    schedule_solve (network);
 }
 
 /* With what is alone on the link, which is counted when it ends. */

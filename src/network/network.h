@@ -77,6 +77,25 @@ bool pod_network_save (const PodNetwork *network, GArray *out);
 /* The tag of the transfer for which @event, of the first of the network's kinds, was pushed. False
  * when it is stale. */
 bool pod_network_event_tag (const PodNetwork *network, const PodEvent *event, uint32_t *out);
+/* A transfer under way: those of the lower numbers started earlier. */
+typedef struct
+{
+  uint64_t number;
+  uint32_t tag;
+} PodStartedTransfer;
+/* Appends all (element-type PodStartedTransfer). O(transfers). */
+void pod_network_list (const PodNetwork *network, GArray *out);
+
+/* A transfer stood for several that go on alike: along these links from now on. */
+typedef struct
+{
+  uint32_t tag;
+  const PodPathEntry *path; /* (transfer none) must outlive the transfer */
+  uint32_t n_entries;
+} PodTransferPart;
+/* @parts: the first is @tag's. The sum of their loads must be what it put on its links, and rates what they were. O(transfers + entries). */
+void pod_network_part (PodNetwork *network, uint32_t tag, const PodTransferPart *parts,
+                       uint32_t n_parts);
 /* Carries all transfers over @ps of time that are known to be like some that were simulated; links
  * count only what was. O(transfers + links). */
 void pod_network_skip (PodNetwork *network, int64_t ps);
