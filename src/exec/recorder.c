@@ -94,7 +94,8 @@ pod_recorder_new (const PodExecRequest *request, const PodFold *fold)
   recorder->index_of = g_new (uint32_t, fold->n_ranks);
   recorder->n_like = recorder->n_like_of_fold = fold->n_like;
   memset (recorder->index_of, 0xff, fold->n_ranks * sizeof *recorder->index_of);
-  add_ops (recorder->timeline, request);
+  if (!request->is_recording_none)
+    add_ops (recorder->timeline, request);
   if (request->is_recording_none)
     ;
   else if (request->record != NULL)

@@ -261,7 +261,8 @@ pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t n_ent
       transfer->phase = POD_PHASE_FIXED;
       schedule (network, index, latency_ps + ps);
     }
-  else if (network->mode == POD_NETWORK_FLOW && latency_ps > 0 && begin_alone (network, index, latency_ps))
+  else if (network->mode == POD_NETWORK_FLOW && latency_ps > 0 && !network->flow.is_full
+           && begin_alone (network, index, latency_ps))
     return;
   else if (latency_ps > 0)
     {

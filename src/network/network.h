@@ -99,7 +99,7 @@ void pod_network_part (PodNetwork *network, uint32_t tag, const PodTransferPart 
 /* Carries all transfers over @ps of time that are known to be like some that were simulated; links
  * count only what was. O(transfers + links). */
 void pod_network_skip (PodNetwork *network, int64_t ps);
-/* Forces full re-solving on every change (tests compare it with the incremental one: identical
+/* Forces full re-solving on every change, of transfers that are alone too (tests compare it with the incremental one: identical
  * results). */
 void pod_network_set_full_solve (PodNetwork *network, bool is_full);
 bool pod_network_check (const PodNetwork *network);

@@ -31,6 +31,7 @@ static const char *const jobs[][6] = {
   { "topology=tpu-v5p:4x4x4", "layout=fsdp=4 pp=4 tp=4", "global-batch=128" },
   { "topology=tpu-v5e:8x8", "layout=dp=4 pp=4 tp=4", "global-batch=128" },
   { "topology=gb200:64x2", "layout=dp=4 pp=4 tp=8", "global-batch=128" },
+  { "topology=h100:8x64", "layout=dp=32 pp=2 tp=8", "global-batch=512" }, /* alike until dp's tree */
 };
 
 static PodRun *
