@@ -139,9 +139,18 @@ refine_links (Coloring *c)
           const PodPlan *plan = plan_at (c->symmetry, route, g);
           const uint64_t key = mix (((uint64_t) r << 32) + c->group_color[c->first_group[route->comm] + g]);
           const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
+          uint64_t share_q32 = 0; /* that of the entry before: most are alike */
+          Sum term = (Sum) mix (key) * n_like;
 
           for (uint32_t i = 0; i < plan->n_entries; i++)
-            c->sum[c->link_index[plan->entries[i].link]] += (Sum) mix (key ^ plan->entries[i].share_q32) * n_like;
+            {
+              if (plan->entries[i].share_q32 != share_q32)
+                {
+                  share_q32 = plan->entries[i].share_q32;
+                  term = (Sum) mix (key ^ share_q32) * n_like;
+                }
+              c->sum[c->link_index[plan->entries[i].link]] += term;
+            }
         }
     }
   for (uint32_t l = 0; l < c->n_links; l++)
@@ -362,27 +371,39 @@ represent_groups (PodFold *fold, const Coloring *c, uint32_t **color_of_group)
     }
 }
 
-/* On each link, of all groups of a route: bytes on it for each on the busiest of a group. */
+/* On each link of a route, of all its groups: bytes on it for each on the busiest of a group. */
 static void
-sum_loads (const Coloring *c, const PodRoute *route, double *load)
+sum_loads (const Coloring *c, const PodRoute *route, Sum *load)
 {
-  memset (c->sum, 0, c->n_links * sizeof *c->sum);
-  for (uint32_t g = 0; g < c->symmetry->n_group_orbits[route->comm]; g++)
+  const uint32_t n = c->symmetry->n_group_orbits[route->comm];
+
+  for (uint32_t g = 0; g < n; g++)
+    {
+      const PodPlan *plan = plan_at (c->symmetry, route, g);
+
+      for (uint32_t i = 0; i < plan->n_entries; i++)
+        load[c->link_index[plan->entries[i].link]] = 0;
+    }
+  for (uint32_t g = 0; g < n; g++)
     {
       const PodPlan *plan = plan_at (c->symmetry, route, g);
       const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
 
       for (uint32_t i = 0; i < plan->n_entries; i++)
-        c->sum[c->link_index[plan->entries[i].link]] += (Sum) plan->entries[i].share_q32 * n_like;
+        load[c->link_index[plan->entries[i].link]] += (Sum) plan->entries[i].share_q32 * n_like;
     }
-  for (uint32_t l = 0; l < c->n_links; l++)
-    load[l] = (double) (uint64_t) (c->sum[l] / c->n_of_link[l]) / 4294967296.0;
+}
+
+static double
+load_of (const Coloring *c, const Sum *load, uint32_t link)
+{
+  return (double) (uint64_t) (c->n_of_link[link] == 1 ? load[link] : load[link] / c->n_of_link[link]) / 4294967296.0;
 }
 
 /* Shares of a route's groups summed by (group colour, link colour), on the link that stands for its colour. @lists: list_groups' of orbits. */
 static void
 fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *lists, const bool *is_standing, const double *capacity,
-            uint32_t *where, double *load)
+            uint32_t *where, Sum *load)
 {
   const PodRoute *route = route_at (c->routes, r);
   const uint32_t n_colors = fold->n_groups[route->comm];
@@ -408,7 +429,7 @@ fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *lists,
               uint32_t to = c->link_color[link];
 
               if (!is_seen[color])
-                path->analytic_s_per_byte = MAX (path->analytic_s_per_byte, load[link] / capacity[to]);
+                path->analytic_s_per_byte = MAX (path->analytic_s_per_byte, load_of (c, load, link) / capacity[to]);
               if (!is_standing[link])
                 continue;
               if (where[to] == UINT32_MAX)
@@ -484,14 +505,14 @@ pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgra
   Coloring c;
   g_autofree bool *is_standing = NULL;
   g_autofree uint32_t *where = NULL;
-  g_autofree double *load = NULL;
+  g_autofree Sum *load = NULL;
   g_autofree uint32_t **color_of_group = NULL;
 
   coloring_init (&c, topology, program, routes, symmetry);
   is_standing = g_new0 (bool, c.n_links + 1);
   where = g_new (uint32_t, c.n_links + 1);
   memset (where, 0xff, (c.n_links + 1) * sizeof *where);
-  load = g_new (double, c.n_links + 1);
+  load = g_new (Sum, c.n_links + 1);
   color_of_group = g_new0 (uint32_t *, c.n_comms + 1);
   color_initially (&c, topology, fidelity, is_identity);
   if (!is_identity)

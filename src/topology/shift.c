@@ -69,15 +69,79 @@ is_same (const PodTopologyShift *a, const PodTopologyShift *b)
   return a->places == b->places && a->rails == b->rails && a->nodes == b->nodes;
 }
 
-bool
-pod_topology_shift_init (PodTopologyShift *shift, const PodTopology *topology, const uint32_t *from,
-                         const uint32_t *to, uint32_t n)
+static void
+add_kind (PodTopologyShift *shift, uint32_t end, int64_t n_links)
+{
+  shift->end_of_kind[shift->n_kinds] = end;
+  shift->links_of_kind[shift->n_kinds++] = n_links;
+}
+
+/* Links are numbered by chips, or by switches; only of pairs within a node do not all move alike. */
+static void
+list_kinds (PodTopologyShift *shift)
+{
+  const PodTopology *topology = shift->topology;
+  const int64_t chips = shift->places + (int64_t) shift->nodes * topology->chips_per_node;
+
+  if (topology->fabric != POD_FABRIC_SWITCHED || (topology->is_full_mesh && shift->places != 0))
+    return;
+  add_kind (shift, topology->first_nic_link,
+            chips * (topology->is_full_mesh ? topology->chips_per_node - 1 : 2));
+  add_kind (shift, topology->n_levels > 0 ? topology->first_tree_link[0] : UINT32_MAX, 2 * chips);
+  for (unsigned level = 0; level == 0 ? topology->n_levels > 0 : level + 1 < topology->n_levels;
+       level++)
+    {
+      const bool is_last = level + 2 >= topology->n_levels;
+      const unsigned n_rails = pod_tree_level_rails (topology, level);
+
+      add_kind (shift, is_last ? UINT32_MAX : topology->first_tree_link[level + 1],
+                2
+                    * ((int64_t) shift->units[level] * n_rails
+                       + (n_rails > 1 ? shift->rails : 0)));
+    }
+}
+
+/* Whole nodes of a switched machine change places, the @n devices all by as many: only whether
+ * they keep to their switches is left to see, once for each node. */
+static bool
+init_by_nodes (PodTopologyShift *shift, const PodTopology *topology, const uint32_t *from,
+               const uint32_t *to, uint32_t n)
+{
+  const uint32_t per_node = topology->chips_per_node * topology->chip->devices_per_chip;
+  const uint32_t devices = to[0] - from[0]; /* modulo 2^32 */
+  uint32_t last = UINT32_MAX;
+
+  *shift = (PodTopologyShift){ .topology = topology,
+                               .nodes = (int32_t) devices / (int32_t) per_node };
+  for (uint32_t i = 0; i < n; i++)
+    {
+      uint32_t node = from[i] / per_node;
+
+      if (to[i] - from[i] != devices)
+        return false;
+      if (node == last)
+        continue;
+      for (unsigned level = 0; level < topology->n_levels; level++)
+        {
+          const uint32_t span = topology->level[level].span_nodes;
+          const int32_t units
+              = difference ((unsigned) ((int32_t) node + shift->nodes) / span, node / span);
+
+          if (last != UINT32_MAX && units != shift->units[level])
+            return false;
+          shift->units[level] = units;
+        }
+      last = node;
+    }
+  return true;
+}
+
+static bool
+init (PodTopologyShift *shift, const PodTopology *topology, const uint32_t *from,
+      const uint32_t *to, uint32_t n)
 {
   int32_t rows = 0;
 
-  if (topology->fabric == POD_FABRIC_GRAPH || topology->is_twisted
-      || topology->background_bytes_per_s != NULL)
-    return false;
   for (uint32_t i = 0; i < n; i++)
     {
       PodTopologyShift own;
@@ -96,7 +160,24 @@ pod_topology_shift_init (PodTopologyShift *shift, const PodTopology *topology, c
       else if (difference (b.row, a.row) != rows || !is_same (shift, &own))
         return false;
     }
-  return n > 0;
+  return true;
+}
+
+bool
+pod_topology_shift_init (PodTopologyShift *shift, const PodTopology *topology, const uint32_t *from,
+                         const uint32_t *to, uint32_t n)
+{
+  const bool is_switched = topology->fabric == POD_FABRIC_SWITCHED;
+
+  if (n == 0 || topology->fabric == POD_FABRIC_GRAPH || topology->is_twisted
+      || topology->background_bytes_per_s != NULL)
+    return false;
+  if (is_switched && difference (to[0], from[0]) % (int32_t) (topology->chips_per_node * topology->chip->devices_per_chip) == 0
+          ? !init_by_nodes (shift, topology, from, to, n)
+          : !init (shift, topology, from, to, n))
+    return false;
+  list_kinds (shift);
+  return true;
 }
 
 static uint32_t
@@ -155,6 +236,14 @@ pod_topology_shift_link (const PodTopologyShift *shift, uint32_t link)
   unsigned level = 0;
   unsigned n_rails;
 
+  if (shift->n_kinds > 0)
+    {
+      unsigned kind = 0;
+
+      while (link >= shift->end_of_kind[kind])
+        kind++;
+      return (uint32_t) (link + shift->links_of_kind[kind]);
+    }
   if (link < topology->first_nic_link)
     return topology->is_full_mesh && topology->fabric == POD_FABRIC_SWITCHED
                ? shift_pair (shift, link)

@@ -13,6 +13,10 @@ typedef struct
   int32_t rails;
   int32_t nodes;
   int32_t units[3]; /* groups of nodes under a switch of each level, of one rail */
+  /* Where all links of a kind move by as much: the kinds' ends, and how far */
+  unsigned n_kinds; /* 0 where they do not */
+  uint32_t end_of_kind[6];
+  int64_t links_of_kind[6];
 } PodTopologyShift;
 
 /* The shift that carries @from[i] to @to[i] for all @n devices: false where there is none, and
