@@ -22,6 +22,10 @@ typedef struct
   uint32_t *real_link;    /* the first of each orbit */
   uint64_t *n_of_link;    /* links of each orbit */
   Sum *sum;               /* scratch, by link */
+  uint32_t *orbit_of_member; /* of the groups in order, one after the other */
+  uint32_t *first_place;  /* by orbit of ranks: its places in groups, [n_ranks + 1] */
+  uint64_t *place_key;    /* a communicator, as a colour of its groups is told from those of others */
+  uint32_t *place_group;  /* and a group */
   uint32_t *rank_color;
   uint32_t *group_color;
   uint32_t *link_color;
@@ -161,17 +165,18 @@ refine_links (Coloring *c)
 static uint32_t
 refine_groups (Coloring *c)
 {
+  const uint32_t *orbit = c->orbit_of_member;
+
   for (uint32_t k = 0; k < c->n_comms; k++)
     {
       const PodCommunicator *comm = comm_at (c->program, k);
 
       for (uint32_t g = 0; g < c->symmetry->n_group_orbits[k]; g++)
         {
-          const uint32_t *members = comm->members + (size_t) c->symmetry->group_of_orbit[k][g] * comm->group_size;
           uint64_t sum = mix (c->group_color[c->first_group[k] + g]);
 
           for (uint32_t i = 0; i < comm->group_size; i++)
-            sum += mix (UINT64_C (0x51ed2701) ^ mix (c->rank_color[c->symmetry->orbit_of_rank[members[i]]]));
+            sum += mix (UINT64_C (0x51ed2701) ^ mix (c->rank_color[*orbit++]));
           c->signature[c->first_group[k] + g] = sum;
         }
     }
@@ -199,13 +204,8 @@ refine_ranks (Coloring *c)
     {
       uint64_t sum = mix (c->rank_color[orbit]);
 
-      for (uint32_t k = 0; k < c->n_comms; k++)
-        {
-          uint32_t group = comm_at (c->program, k)->group_of_rank[c->symmetry->rank_of_orbit[orbit]];
-
-          if (group != UINT32_MAX)
-            sum += mix (((uint64_t) (k + 1) << 32) + c->group_color[c->first_group[k] + c->symmetry->orbit_of_group[k][group]]);
-        }
+      for (uint32_t i = c->first_place[orbit]; i < c->first_place[orbit + 1]; i++)
+        sum += mix (c->place_key[i] + c->group_color[c->place_group[i]]);
       c->signature[orbit] = sum;
     }
   return recolor (c->signature, c->n_ranks, c->rank_color);
@@ -228,11 +228,81 @@ color_initially (Coloring *c, const PodTopology *topology, PodFidelity fidelity,
       c->link_color[l] = l;
 }
 
+/* Calls for each orbit of ranks and each orbit of groups that it has a place in, once. */
+typedef void (*MeetPlace) (Coloring *c, uint32_t orbit, uint32_t k, uint32_t group);
+
+static void
+meet_places (Coloring *c, MeetPlace meet)
+{
+  g_autofree uint32_t *last = g_new (uint32_t, c->n_ranks + 1); /* the last group that each was met in */
+  const uint32_t *orbit = c->orbit_of_member;
+
+  memset (last, 0xff, (c->n_ranks + 1) * sizeof *last);
+  for (uint32_t k = 0; k < c->n_comms; k++)
+    for (uint32_t group = c->first_group[k]; group < c->first_group[k + 1]; group++)
+      for (uint32_t i = 0; i < comm_at (c->program, k)->group_size; i++, orbit++)
+        if (last[*orbit] != group)
+          {
+            last[*orbit] = group;
+            meet (c, *orbit, k, group);
+          }
+}
+
+static void
+count_place (Coloring *c, uint32_t orbit, uint32_t k, uint32_t group)
+{
+  (void) k;
+  (void) group;
+  c->first_place[orbit + 1]++;
+}
+
+/* Places of an orbit are filled from behind its first; first_place is then where the next orbit's begin. */
+static void
+fill_place (Coloring *c, uint32_t orbit, uint32_t k, uint32_t group)
+{
+  const uint32_t at = c->first_place[orbit]++;
+
+  c->place_key[at] = (uint64_t) (k + 1) << 32;
+  c->place_group[at] = group;
+}
+
+/* Who is in which group, in the order in which rounds ask for it. What turns carry into one another has its places in groups that they
+ * carry into one another: so the first group of each orbit tells of all. O(members of these). */
+static void
+list_places (Coloring *c)
+{
+  size_t n = 0;
+
+  for (uint32_t k = 0; k < c->n_comms; k++)
+    n += (size_t) c->symmetry->n_group_orbits[k] * comm_at (c->program, k)->group_size;
+  c->orbit_of_member = g_new (uint32_t, n + 1);
+  n = 0;
+  for (uint32_t k = 0; k < c->n_comms; k++)
+    for (uint32_t g = 0; g < c->symmetry->n_group_orbits[k]; g++)
+      {
+        const PodCommunicator *comm = comm_at (c->program, k);
+        const uint32_t *members = comm->members + (size_t) c->symmetry->group_of_orbit[k][g] * comm->group_size;
+
+        for (uint32_t i = 0; i < comm->group_size; i++)
+          c->orbit_of_member[n++] = c->symmetry->orbit_of_rank[members[i]];
+      }
+  c->first_place = g_new0 (uint32_t, c->n_ranks + 2);
+  meet_places (c, count_place);
+  for (uint32_t orbit = 0; orbit < c->n_ranks; orbit++)
+    c->first_place[orbit + 1] += c->first_place[orbit];
+  c->place_key = g_new (uint64_t, c->first_place[c->n_ranks] + 1);
+  c->place_group = g_new (uint32_t, c->first_place[c->n_ranks] + 1);
+  meet_places (c, fill_place);
+  memmove (c->first_place + 1, c->first_place, c->n_ranks * sizeof *c->first_place);
+  c->first_place[0] = 0;
+}
+
 static void
 refine (Coloring *c)
 {
   uint32_t n_before = 0;
 
+  list_places (c);
   for (;;)
     {
       uint32_t n = refine_links (c);
@@ -309,6 +379,10 @@ coloring_clear (Coloring *c)
   g_free (c->like);
   g_free (c->n_of_link);
   g_free (c->sum);
+  g_free (c->orbit_of_member);
+  g_free (c->first_place);
+  g_free (c->place_key);
+  g_free (c->place_group);
   g_free (c->rank_color);
   g_free (c->group_color);
   g_free (c->link_color);
