@@ -5,6 +5,7 @@
 #include "base/data-path.h"
 #include "base/error.h"
 #include "base/xml.h"
+#include "scenario/run-cache.h"
 
 /* Frameworks: workloads/frameworks/NAME.xml says what each does unless told otherwise, as options of a run, and what its steps lose. */
 
@@ -119,12 +120,8 @@ set_loss (PodStepSoftware *software, const char *name, const char *text, GError 
 }
 
 static bool
-read_losses (const char *name, PodStepSoftware *software, GError **error)
+read_losses (const PodXml *xml, PodStepSoftware *software, GError **error)
 {
-  g_autoptr (PodXml) xml = load (name, error);
-
-  if (xml == NULL)
-    return false;
   for (PodXmlNode *node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL; node = pod_xml_next (node, NULL))
     {
       g_autofree char *value = pod_xml_attr (node, "value");
@@ -140,6 +137,18 @@ read_losses (const char *name, PodStepSoftware *software, GError **error)
   return true;
 }
 
+/* The framework's, as its file says them. */
+static bool
+choose_losses (const PodScenario *scenario, PodRun *run, GError **error)
+{
+  PodXml *xml = pod_run_cache_document (run->cache, scenario->framework, load, error);
+  const bool is_read = xml != NULL && read_losses (xml, &run->software, error);
+
+  if (run->cache == NULL)
+    pod_xml_free (xml);
+  return is_read;
+}
+
 bool
 pod_run_choose_software (const PodScenario *scenario, PodRun *run, GError **error)
 {
@@ -147,7 +156,7 @@ pod_run_choose_software (const PodScenario *scenario, PodRun *run, GError **erro
 
   pod_step_software_init (&run->software);
   run->software.n_chips = run->topology->n_chips;
-  if (scenario->framework != NULL && !read_losses (scenario->framework, &run->software, error))
+  if (scenario->framework != NULL && !choose_losses (scenario, run, error))
     return false;
   for (guint i = 0; i < scenario->set->len; i++)
     {

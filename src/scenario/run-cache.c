@@ -8,6 +8,7 @@ struct PodRunCache
   GHashTable *topologies; /* (element-type utf8 Part) */
   GHashTable *models;
   GHashTable *libraries;
+  GHashTable *documents;
 };
 
 /* Something that was loaded, and what loading it assumed. */
@@ -43,6 +44,7 @@ pod_run_cache_new (void)
   cache->topologies = parts_new ();
   cache->models = parts_new ();
   cache->libraries = parts_new ();
+  cache->documents = parts_new ();
   return cache;
 }
 
@@ -61,6 +63,7 @@ pod_run_cache_unref (PodRunCache *cache)
   g_hash_table_unref (cache->topologies);
   g_hash_table_unref (cache->models);
   g_hash_table_unref (cache->libraries);
+  g_hash_table_unref (cache->documents);
   g_free (cache);
 }
 
@@ -91,10 +94,11 @@ topology_key (const PodScenario *scenario)
   return g_string_free (key, FALSE);
 }
 
+/* Packed documents change the windows of its layers (choose.c). */
 static char *
 model_key (const PodScenario *scenario)
 {
-  const uint64_t shape[] = { scenario->layers, scenario->hidden, scenario->heads, scenario->kv_heads, scenario->head_dim, scenario->ffn, scenario->vocab, scenario->mtp };
+  const uint64_t shape[] = { scenario->layers, scenario->hidden, scenario->heads, scenario->kv_heads, scenario->head_dim, scenario->ffn, scenario->vocab, scenario->mtp, scenario->document_len };
   GString *key = g_string_new (NULL);
 
   append_text (key, scenario->model);
@@ -182,19 +186,48 @@ pod_run_cache_model (PodRunCache *cache, const PodScenario *scenario, GPtrArray 
   return find (cache->models, model_key (scenario), load_model, free_model, scenario, assumptions, error);
 }
 
+/* Puts a part under its name. Returns: it */
+static void *
+keep (GHashTable *parts, const char *name, void *data, GDestroyNotify free)
+{
+  Part *part = g_new (Part, 1);
+
+  *part = (Part){ .data = data, .free = free, .assumptions = g_ptr_array_new () };
+  g_hash_table_insert (parts, g_strdup (name), part);
+  return data;
+}
+
 PodLibrary *
 pod_run_cache_library (PodRunCache *cache, const char *name, GError **error)
 {
-  Part *part = cache != NULL ? g_hash_table_lookup (cache->libraries, name) : NULL;
+  const Part *part = cache != NULL ? g_hash_table_lookup (cache->libraries, name) : NULL;
   PodLibrary *library;
 
   if (part != NULL)
     return part->data;
   library = pod_library_load (name, error);
-  if (cache == NULL || library == NULL)
-    return library;
-  part = g_new (Part, 1);
-  *part = (Part){ .data = library, .free = free_library, .assumptions = g_ptr_array_new () };
-  g_hash_table_insert (cache->libraries, g_strdup (name), part);
-  return library;
+  return cache == NULL || library == NULL ? library : keep (cache->libraries, name, library, free_library);
+}
+
+static void
+free_document (void *document)
+{
+  pod_xml_free (document);
+}
+
+PodXml *
+pod_run_cache_document (PodRunCache *cache, const char *name, PodXml *(*load) (const char *name, GError **error), GError **error)
+{
+  g_autofree char *key = NULL;
+  const Part *part;
+  PodXml *document;
+
+  if (cache == NULL)
+    return load (name, error);
+  key = g_strdup_printf ("%" G_GUINT64_FORMAT "\1%s", (guint64) (uintptr_t) load, name);
+  part = g_hash_table_lookup (cache->documents, key);
+  if (part != NULL)
+    return part->data;
+  document = load (name, error);
+  return document != NULL ? keep (cache->documents, key, document, free_document) : NULL;
 }

@@ -6,6 +6,7 @@
 #include "base/data-path.h"
 #include "base/error.h"
 #include "base/xml.h"
+#include "scenario/run-cache.h"
 
 /* How far a step's time may be off, and what of it lies outside all that was measured.
  *
@@ -43,21 +44,21 @@ read_error (const PodXml *xml, PodXmlNode *node, Known *known, GError **error)
   return pod_run_choose ("kind", name, kind_names, 0, &kind, error) && pod_xml_get_quantity (xml, node, "ratio", POD_UNIT_RATIO, true, &known->error_ratio[kind], error);
 }
 
-static bool
-read_known (const PodChip *chip, Known *known, GError **error)
+static PodXml *
+load (const char *name, GError **error)
 {
-  g_autofree char *file = pod_data_find ("workloads/measured", "uncertainty", ".xml");
+  g_autofree char *file = pod_data_find ("workloads/measured", name, ".xml");
   g_autofree char *schema = pod_data_find ("workloads/measured", "uncertainty.xsd", ".xsd");
-  g_autoptr (PodXml) xml = NULL;
 
-  if (file == NULL || schema == NULL)
-    {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "workloads/measured/uncertainty.%s is missing: set PODSIM_PATH", file == NULL ? "xml" : "xsd");
-      return false;
-    }
-  xml = pod_xml_load (file, schema, error);
-  if (xml == NULL)
-    return false;
+  if (file != NULL && schema != NULL)
+    return pod_xml_load (file, schema, error);
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "workloads/measured/%s.%s is missing: set PODSIM_PATH", name, file == NULL ? "xml" : "xsd");
+  return NULL;
+}
+
+static bool
+read_known (const PodXml *xml, const PodChip *chip, Known *known, GError **error)
+{
   for (PodXmlNode *node = pod_xml_child (pod_xml_root (xml), NULL); node != NULL; node = pod_xml_next (node, NULL))
     {
       g_autofree char *name = pod_xml_attr (node, "chip");
@@ -66,6 +67,17 @@ read_known (const PodChip *chip, Known *known, GError **error)
         return false;
     }
   return true;
+}
+
+static bool
+find_known (const PodRun *run, Known *known, GError **error)
+{
+  PodXml *xml = pod_run_cache_document (run->cache, "uncertainty", load, error);
+  const bool is_read = xml != NULL && read_known (xml, run->topology->chip, known, error);
+
+  if (run->cache == NULL)
+    pod_xml_free (xml);
+  return is_read;
 }
 
 /* ---- how far ---- */
@@ -186,7 +198,7 @@ pod_run_set_uncertainty (const PodScenario *scenario, PodRun *run, GError **erro
 
   if (run->fidelity != POD_FIDELITY_CALIBRATED || !(time_s > 0))
     return true;
-  if (!read_known (run->topology->chip, &known, error))
+  if (!find_known (run, &known, error))
     return false;
   ratio = range_ratio (run->exec, &known);
   pod_result_set_double (run->result, "step.time_low_s", time_s * exp (-ratio));

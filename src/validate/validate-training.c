@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "search/cache-pool.h"
 #include "validate/training-scenario.h"
 #include "validate/training-sources.h"
 
@@ -102,12 +103,20 @@ take_result (PodTrainingVerdict *verdict, const PodRun *run)
   verdict->predicted[POD_TRAINING_MEMORY] = number (run->result, "memory.peak_bytes") + number (run->result, "memory.reserved_bytes");
 }
 
+typedef struct
+{
+  const PodTrainingRequest *request;
+  PodCachePool *caches; /* rows share machines, models and libraries */
+} Running;
+
 static void
 run_row (gpointer data, gpointer user_data)
 {
   PodTrainingVerdict *verdict = data;
-  const PodTrainingRequest *request = user_data;
-  const PodRunRequest plain = { .is_recording_none = true };
+  const Running *running = user_data;
+  const PodTrainingRequest *request = running->request;
+  g_autoptr (PodRunCache) cache = pod_cache_pool_take (running->caches);
+  const PodRunRequest plain = { .is_recording_none = true, .cache = cache };
   g_autoptr (GError) error = NULL;
   g_autoptr (PodRun) run = NULL;
 
@@ -120,6 +129,7 @@ run_row (gpointer data, gpointer user_data)
     take_result (verdict, run);
   else
     verdict->reason = g_strdup (error->message);
+  pod_cache_pool_give (running->caches, g_steal_pointer (&cache));
 }
 
 /* Each verdict is written by one thread only, so that the order of the threads shows nowhere. */
@@ -127,9 +137,11 @@ static bool
 run_rows (const PodTrainingValidation *validation, const PodTrainingRequest *request,
           GError **error)
 {
+  g_autoptr (PodCachePool) caches = pod_cache_pool_new ();
+  Running running = { request, caches };
   GThreadPool *pool;
 
-  pool = g_thread_pool_new (run_row, (gpointer) request, (int) request->n_threads, TRUE, error);
+  pool = g_thread_pool_new (run_row, &running, (int) request->n_threads, TRUE, error);
   if (pool == NULL)
     return false;
   for (guint i = 0; i < validation->verdicts->len; i++)

@@ -89,6 +89,82 @@ START_TEST (test_run_keeps_cache)
 }
 END_TEST
 
+/* ---- every option, one by one ---- */
+
+/* Another value of each option than the bases have; what a base refuses is refused with the same words. */
+static const char *const flips[][2] = {
+  { "framework", "megatron" },     { "topology", "h100:4x4" },       { "model", "mistral-7b" },         { "workload", "none" },
+  { "layout", "tp=8 dp=2" },       { "mesh", "X=4,Y=4" },            { "shard", "W_in=[D, F]" },        { "map", "tp=x:4" },
+  { "order", "dp,tp,pp,cp,ep,fsdp" }, { "seq-len", "1024" },         { "global-batch", "32" },          { "micro-batch", "2" },
+  { "schedule", "gpipe" },         { "recompute", "full" },          { "cp-kind", "ulysses" },          { "attention-kind", "unfused" },
+  { "zero", "1" },                 { "optimizer", "adafactor" },     { "dtype", "fp8" },                { "scaling", "delayed" },
+  { "cross-entropy", "eager" },    { "grad-bucket", "100MB" },       { "stage-outputs", "kept" },       { "grad-accumulation", "apart" },
+  { "lora", "16" },                { "offload-optimizer", NULL },    { "no-clip-grad", NULL },          { "param-dtype", "fp32" },
+  { "gather-dtype", "fp32" },      { "master-dtype", "none" },       { "grad-dtype", "fp32" },          { "reduce-dtype", "fp32" },
+  { "no-sequence-parallel", NULL }, { "no-overlap-fsdp", NULL },     { "no-overlap-dp", NULL },         { "overlap-tp", NULL },
+  { "no-overlap-p2p", NULL },      { "overlap-ep", NULL },           { "prefetch", "2" },               { "fsdp-sync", "step" },
+  { "stage-layers", "1,3" },       { "embed-head-as-layers", NULL }, { "capacity-factor", "1.25" },     { "expert-imbalance", "1.5" },
+  { "dispatch-dtype", "fp8" },     { "route-nodes", "1" },           { "memory-context", "1GB" },       { "memory-comm-buffers", "1GB" },
+  { "memory-fragmentation", "0.1" }, { "allow-idle", NULL },         { "document-len", "512" },         { "no-causal", NULL },
+  { "dropout", NULL },             { "layers", "2" },                { "hidden", "2048" },              { "heads", "16" },
+  { "kv-heads", "4" },             { "head-dim", "64" },             { "ffn", "4096" },                 { "vocab", "64000" },
+  { "mtp", "1" },                  { "fidelity", "ideal" },          { "network", "analytic" },         { "packet", "mtu=4096" },
+  { "fold", "off" },               { "algorithm", "ring" },          { "library", "rccl" },             { "flops-convention", "palm" },
+  { "tokens", "1e12" },            { "price", "3" },                 { "availability", "0.9" },         { "set", "chip.hbm_bandwidth=1.23TB/s" },
+  { "strict", NULL },
+};
+
+static const char *const bases[][2] = { { "llama3-8b", "tp=4 pp=2 dp=2" }, { "llama3-8b", "tp=2 cp=2 fsdp=4" }, { "mixtral-8x7b", "dp=8 tp=2 ep=8" } };
+
+/* The result of a base with one option changed (@flip NULL: none), or why there is none. Returns: (transfer full) */
+static char *
+flipped_text (unsigned base, const char *const *flip, PodRunCache *cache)
+{
+  const char *const options[][2] = { { "topology", "h100:8x2" }, { "model", bases[base][0] }, { "layout", bases[base][1] }, { "layers", "4" },
+                                     { "seq-len", "2048" },      { "global-batch", "16" } };
+  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .cache = cache };
+  g_autoptr (PodScenario) scenario = pod_scenario_new ();
+  g_autoptr (GError) error = NULL;
+  g_autoptr (PodRun) run = NULL;
+
+  for (unsigned i = 0; i < G_N_ELEMENTS (options); i++)
+    if (flip == NULL || strcmp (flip[0], options[i][0]) != 0)
+      ck_assert (pod_scenario_set (scenario, options[i][0], options[i][1], NULL));
+  if (flip != NULL)
+    ck_assert_msg (pod_scenario_set (scenario, flip[0], flip[1], &error), "%s: %s", flip[0], error != NULL ? error->message : "");
+  run = pod_scenario_run (scenario, &request, &error);
+  return run != NULL ? result_text (run) : g_strdup (error->message);
+}
+
+static bool
+has_flip (const char *option)
+{
+  for (unsigned i = 0; i < G_N_ELEMENTS (flips); i++)
+    if (strcmp (flips[i][0] + (g_str_has_prefix (flips[i][0], "no-") ? 3 : 0), option) == 0)
+      return true;
+  return false;
+}
+
+/* A key of the cache that lacks an option gives one run what another left. */
+START_TEST (test_every_option_is_in_its_key)
+{
+  g_autoptr (PodRunCache) cache = pod_run_cache_new ();
+  g_autofree char *plain = flipped_text ((unsigned) _i, NULL, NULL);
+
+  for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
+    ck_assert_msg (has_flip (option->name), "no other value of --%s is tried", option->name);
+  for (unsigned i = 0; i < G_N_ELEMENTS (flips); i++)
+    {
+      g_autofree char *fresh = flipped_text ((unsigned) _i, flips[i], NULL);
+      g_autofree char *cached = flipped_text ((unsigned) _i, flips[i], cache);
+      g_autofree char *back = flipped_text ((unsigned) _i, NULL, cache);
+
+      ck_assert_msg (strcmp (fresh, cached) == 0, "--%s: the cache changes the result", flips[i][0]);
+      ck_assert_msg (strcmp (plain, back) == 0, "--%s: the cache keeps it for the run after", flips[i][0]);
+    }
+}
+END_TEST
+
 /* What cannot be loaded is refused each time with the same words. */
 START_TEST (test_errors_are_not_kept)
 {
@@ -117,6 +193,7 @@ main (void)
   tcase_add_test (tcase, test_cached_is_plain);
   tcase_add_test (tcase, test_run_keeps_cache);
   tcase_add_test (tcase, test_errors_are_not_kept);
+  tcase_add_loop_test (tcase, test_every_option_is_in_its_key, 0, (int) G_N_ELEMENTS (bases));
   suite_add_tcase (suite, tcase);
   srunner_run_all (runner, CK_NORMAL);
   n_failed = srunner_ntests_failed (runner);
