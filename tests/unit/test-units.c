@@ -129,6 +129,29 @@ static const struct
   { "1e", POD_UNIT_WATTS, "\"1e\": unknown unit \"e\", expected a power such as \"700 W\"" },
 };
 
+/* Numbers of every length and size are rounded as strtod rounds them, whichever way they are read. */
+START_TEST (quantity_is_rounded_once)
+{
+  uint64_t state = 1;
+
+  for (int exponent = -28; exponent <= 28; exponent++)
+    for (int n_digits = 1; n_digits <= 18; n_digits++)
+      for (int i = 0; i < 20; i++)
+        {
+          g_autofree char *text = NULL;
+          uint64_t most = 1;
+          double value = 0;
+
+          for (int d = 0; d < n_digits; d++)
+            most *= 10;
+          state = state * UINT64_C (6364136223846793005) + UINT64_C (1442695040888963407); /* Knuth's MMIX */
+          text = g_strdup_printf ("%" G_GUINT64_FORMAT "e%d", state % most, exponent);
+          ck_assert (pod_parse_quantity (text, POD_UNIT_COUNT, &value, NULL));
+          ck_assert_msg (value == g_ascii_strtod (text, NULL), "%s: %.17g", text, value);
+        }
+}
+END_TEST
+
 START_TEST (bad_quantity_is_refused)
 {
   g_autoptr (GError) error = NULL;
@@ -385,6 +408,7 @@ make_suite (void)
   TCase *tcase = tcase_create ("units");
 
   tcase_add_loop_test (tcase, quantity_is_read, 0, G_N_ELEMENTS (quantities));
+  tcase_add_test (tcase, quantity_is_rounded_once);
   tcase_add_loop_test (tcase, bad_quantity_is_refused, 0, G_N_ELEMENTS (bad_quantities));
   tcase_add_test (tcase, long_text_makes_a_short_message);
   tcase_add_loop_test (tcase, whole_is_exact, 0, G_N_ELEMENTS (wholes));
