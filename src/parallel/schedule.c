@@ -319,17 +319,23 @@ check_numbers (const PodSchedule *schedule, uint32_t asked, GError **error)
 }
 
 PodSchedule *
-pod_schedule_new (PodScheduleKind kind, uint32_t n_ranks, uint32_t n_chunks, uint32_t n_microbatches, GError **error)
+pod_schedule_new_empty (PodScheduleKind kind, uint32_t n_ranks, uint32_t n_chunks, uint32_t n_microbatches, GError **error)
 {
   const bool is_looped = kind == POD_SCHEDULE_INTERLEAVED || kind == POD_SCHEDULE_BREADTH_FIRST;
   const bool has_two = kind == POD_SCHEDULE_ZB_V || kind == POD_SCHEDULE_DUALPIPE || kind == POD_SCHEDULE_DUALPIPE_V;
   g_autoptr (PodSchedule) schedule = pod_schedule_alloc (kind, n_ranks, has_two ? 2 : is_looped ? MAX (n_chunks, 1) : 1, n_microbatches);
 
-  if (!check_numbers (schedule, n_chunks, error))
-    return NULL;
-  for (uint32_t rank = 0; rank < n_ranks; rank++)
+  return check_numbers (schedule, n_chunks, error) ? g_steal_pointer (&schedule) : NULL;
+}
+
+PodSchedule *
+pod_schedule_new (PodScheduleKind kind, uint32_t n_ranks, uint32_t n_chunks, uint32_t n_microbatches, GError **error)
+{
+  PodSchedule *schedule = pod_schedule_new_empty (kind, n_ranks, n_chunks, n_microbatches, error);
+
+  for (uint32_t rank = 0; schedule != NULL && rank < n_ranks; rank++)
     write_rank (schedule, rank);
-  return g_steal_pointer (&schedule);
+  return schedule;
 }
 
 uint32_t

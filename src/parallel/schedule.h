@@ -74,6 +74,8 @@ typedef struct
 /* Makes a schedule; @n_chunks counts only for interleaved and breadth-first (at least 2) and must otherwise be what the kind has (0:
  * whatever it has). Errors INFEASIBLE name the numbers that do not fit. Returns: (transfer full). O(ranks x chunks x microbatches). */
 PodSchedule *pod_schedule_new (PodScheduleKind kind, uint32_t n_ranks, uint32_t n_chunks, uint32_t n_microbatches, GError **error);
+/* The same without its slots: what fits, and how many parts there are. O(1) */
+PodSchedule *pod_schedule_new_empty (PodScheduleKind kind, uint32_t n_ranks, uint32_t n_chunks, uint32_t n_microbatches, GError **error);
 
 /* Reads a schedule: a line per rank, cells separated by commas, each PART KIND MICROBATCH as in "0F0,0F1,0I0,0W0,0B1" (B: both
  * gradients), empty cells and lines beginning with # skipped. Parts go to ranks as interleaved (k mod p) or as zb-v. Errors: INVALID with

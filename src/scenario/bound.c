@@ -71,6 +71,7 @@ pod_scenario_bound (const PodScenario *scenario, PodRunCache *cache, PodRunBound
 {
   g_autoptr (PodRun) run = pod_run_new (cache);
 
+  run->needs_no_slots = true;
   if (!pod_run_prepare_job (scenario, run, error))
     return false;
   /* The factors cover the rounding of products and of kernels' times */

@@ -388,7 +388,7 @@ choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
     }
   else if (pod_run_choose ("schedule", text, pod_schedule_names, layout->vpp > 1 ? POD_SCHEDULE_INTERLEAVED : POD_SCHEDULE_1F1B, &kind, error))
     {
-      run->schedule = pod_schedule_new ((PodScheduleKind) kind, pp, layout->vpp, m, error);
+      run->schedule = (run->needs_no_slots ? pod_schedule_new_empty : pod_schedule_new) ((PodScheduleKind) kind, pp, layout->vpp, m, error);
       if (run->schedule == NULL && kind == POD_SCHEDULE_INTERLEAVED && layout->vpp > 1 && m % pp != 0 && error != NULL && *error != NULL)
         name_batch (run, m, *error);
     }

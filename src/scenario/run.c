@@ -297,6 +297,7 @@ pod_scenario_check (const PodScenario *scenario, PodRunCache *cache, GError **er
 {
   g_autoptr (PodRun) run = pod_run_new (cache);
 
+  run->needs_no_slots = true;
   return pod_run_prepare_job (scenario, run, error);
 }
 

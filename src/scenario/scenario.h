@@ -158,6 +158,7 @@ typedef struct
   JsonObject *result;     /* CLI.md's keys */
   PodMemoryOverhead overhead;
   bool fits;
+  bool needs_no_slots;     /* of its schedule: it will not be run */
   PodRunCache *cache;     /* (nullable) then topology, model and library are its own */
 } PodRun;
 
