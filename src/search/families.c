@@ -63,7 +63,7 @@ split_message (const char *message, char **out_value)
 }
 
 void
-pod_families_add (PodFamilies *families, uint64_t candidate, const char *message)
+pod_families_add (PodFamilies *families, uint64_t candidate, uint64_t n, const char *message)
 {
   g_autofree char *value = NULL;
   g_autofree char *reason = split_message (message, &value);
@@ -79,7 +79,7 @@ pod_families_add (PodFamilies *families, uint64_t candidate, const char *message
       family->first = UINT64_MAX;
       g_hash_table_insert (families->by_reason, family->reason, family);
     }
-  family->n++;
+  family->n += n;
   if (candidate < family->first)
     {
       family->first = candidate;

@@ -94,9 +94,9 @@ pod_frontier_take (PodFrontier *frontier)
 }
 
 void
-pod_frontier_add (PodFrontier *frontier, uint64_t candidate, const PodRunBound *bound)
+pod_frontier_add (PodFrontier *frontier, uint64_t candidate, uint64_t n_members, const PodRunBound *bound)
 {
-  const PodFrontierEntry entry = { .candidate = candidate, .bound = *bound, .near_index = G_MAXUINT };
+  const PodFrontierEntry entry = { .candidate = candidate, .bound = *bound, .near_index = G_MAXUINT, .n_members = (uint32_t) n_members };
 
   g_array_append_val (frontier->entries, entry);
   push (frontier, frontier->entries->len - 1);
@@ -106,11 +106,23 @@ void
 pod_frontier_put_back (PodFrontier *frontier, guint index, const PodRunBound *nearer)
 {
   PodFrontierEntry *entry = &g_array_index (frontier->entries, PodFrontierEntry, index);
-  const PodRunBound bound = { .time_ps = MAX (nearer->time_ps, entry->bound.time_ps), .bytes = MAX (nearer->bytes, entry->bound.bytes) };
+  const PodRunBound bound = { .time_ps = MAX (nearer->time_ps, entry->bound.time_ps),
+                              .bytes = entry->n_members > 1 ? entry->bound.bytes : MAX (nearer->bytes, entry->bound.bytes) }; /* others may hold less */
 
   entry->near_index = frontier->nearer->len;
   g_array_append_val (frontier->nearer, bound);
   push (frontier, index);
+}
+
+void
+pod_frontier_expand (PodFrontier *frontier, guint index, const GArray *members)
+{
+  PodFrontierEntry *entry = &g_array_index (frontier->entries, PodFrontierEntry, index);
+  const PodRunBound bound = *pod_frontier_bound (frontier, entry);
+
+  entry->n_members = 0;
+  for (guint i = 0; i < members->len; i++)
+    pod_frontier_add (frontier, g_array_index (members, uint64_t, i), 1, &bound);
 }
 
 guint

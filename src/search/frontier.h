@@ -10,6 +10,7 @@ typedef struct
   uint64_t candidate;
   PodRunBound bound; /* of the job alone */
   guint near_index;  /* of the nearer bound, G_MAXUINT: none yet */
+  uint32_t n_members; /* more than 1: the candidate is the head of so many, none of which takes less time; 0: they are there themselves */
 } PodFrontierEntry;
 
 typedef struct PodFrontier PodFrontier;
@@ -19,8 +20,8 @@ PodFrontier *pod_frontier_new (bool is_by_memory);
 void pod_frontier_free (PodFrontier *frontier);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodFrontier, pod_frontier_free)
 
-/* Entries that are there before the first is taken. O(log n) */
-void pod_frontier_add (PodFrontier *frontier, uint64_t candidate, const PodRunBound *bound);
+/* O(log n) */
+void pod_frontier_add (PodFrontier *frontier, uint64_t candidate, uint64_t n_members, const PodRunBound *bound);
 /* All that were ever added, taken or not. */
 guint pod_frontier_n (const PodFrontier *frontier);
 const PodFrontierEntry *pod_frontier_at (const PodFrontier *frontier, guint index);
@@ -32,5 +33,7 @@ guint pod_frontier_n_left (const PodFrontier *frontier);
 const PodFrontierEntry *pod_frontier_first (const PodFrontier *frontier);
 /* Takes it: its index. O(log n) */
 guint pod_frontier_take (PodFrontier *frontier);
+/* @members (element-type uint64_t) take the place of their head, which was taken and has a nearer bound: its time is theirs. */
+void pod_frontier_expand (PodFrontier *frontier, guint index, const GArray *members);
 /* Puts back one that was taken, with a nearer bound; what is looser in it is not believed. O(log n) */
 void pod_frontier_put_back (PodFrontier *frontier, guint index, const PodRunBound *nearer);

@@ -87,6 +87,7 @@ is_refusal (const GError *error)
 typedef struct
 {
   uint64_t candidate;
+  uint64_t n_members;
   PodRunBound bound;
 } Screened;
 
@@ -96,14 +97,14 @@ screen_one (Search *search, PodRunCache *cache, uint64_t candidate, GArray *kept
 {
   g_autoptr (PodScenario) scenario = pod_space_scenario (search->space, candidate);
   g_autoptr (GError) refusal = NULL;
-  Screened entry = { .candidate = candidate };
+  Screened entry = { .candidate = candidate, .n_members = search->request->is_exhaustive ? 1 : pod_space_n_members (search->space, candidate) };
 
   if (pod_scenario_bound (scenario, cache, &entry.bound, &refusal))
     g_array_append_val (kept, entry);
   else if (is_refusal (refusal))
     {
-      pod_families_add (search->families, candidate, refusal->message);
-      ++*n_refused;
+      pod_families_add (search->families, candidate, entry.n_members, refusal->message);
+      *n_refused += entry.n_members;
     }
   else
     {
@@ -128,12 +129,16 @@ screen_range (void *task, void *data)
   for (uint64_t c = first; c < end && error == NULL && !is_interrupted (search); c++)
     if (pod_space_is_repeated (search->space, c))
       n_repeated++;
-    else
+    else if (search->request->is_exhaustive || pod_space_is_head (search->space, c))
       screen_one (search, cache, c, kept, &n_refused, &error);
   pod_cache_pool_give (search->caches, cache);
   g_mutex_lock (&search->lock);
   for (guint i = 0; i < kept->len; i++)
-    pod_frontier_add (search->frontier, g_array_index (kept, Screened, i).candidate, &g_array_index (kept, Screened, i).bound);
+    {
+      const Screened *entry = &g_array_index (kept, Screened, i);
+
+      pod_frontier_add (search->frontier, entry->candidate, entry->n_members, &entry->bound);
+    }
   search->n_refused += n_refused;
   search->n_repeated += n_repeated;
   search->n_seen += end - first;
@@ -273,7 +278,7 @@ take_row (Search *search, const PodRow *row)
   if (row->status == POD_ROW_REFUSED)
     {
       search->n_refused++;
-      pod_families_add (search->families, row->candidate, row->refusal);
+      pod_families_add (search->families, row->candidate, 1, row->refusal);
       return;
     }
   if (row->status == POD_ROW_TOO_LARGE || pod_row_bytes (row) > most_bytes (search, row->candidate))
@@ -364,6 +369,39 @@ enum
   RUN_CHUNK = 2,
 };
 
+/* What an entry asks for, once it is the first. */
+static PodCrewTask
+task_of (const Search *search, const PodFrontierEntry *entry)
+{
+  return entry->near_index == G_MAXUINT && !search->request->is_exhaustive ? POD_CREW_BOUND : POD_CREW_RUN;
+}
+
+/* Takes the first, unless it is of no use or its members stand in its place now. Returns whether @out is to be given out. */
+static bool
+take_first (Search *search, PodCrewTask task, uint64_t *out)
+{
+  const guint index = pod_frontier_take (search->frontier);
+  const PodFrontierEntry *entry = pod_frontier_at (search->frontier, index);
+
+  *out = entry->candidate;
+  if (judge_entry (search, entry) != MAY_BE_BEST)
+    return false;
+  if (task == POD_CREW_BOUND)
+    {
+      g_hash_table_insert (search->bounded, g_memdup2 (out, sizeof *out), GUINT_TO_POINTER (index));
+      return true;
+    }
+  if (entry->n_members > 1)
+    {
+      g_autoptr (GArray) members = g_array_new (FALSE, FALSE, sizeof (uint64_t));
+
+      pod_space_add_members (search->space, *out, members);
+      pod_frontier_expand (search->frontier, index, members);
+      return false;
+    }
+  return !take_kept (search, *out);
+}
+
 /* Gives out the first of the frontier, but those that are ruled out by now: those of which a looser bound is known to be bounded, the others
  * to be run, whichever the first asks for. */
 static void
@@ -375,19 +413,14 @@ give_chunk (Search *search, PodCrew *crew)
 
   for (const PodFrontierEntry *entry = pod_frontier_first (search->frontier); entry != NULL; entry = pod_frontier_first (search->frontier))
     {
-      const PodCrewTask wanted = entry->near_index == G_MAXUINT && !search->request->is_exhaustive ? POD_CREW_BOUND : POD_CREW_RUN;
-      const bool is_open = judge_entry (search, entry) == MAY_BE_BEST;
-      guint index;
+      const PodCrewTask wanted = task_of (search, entry);
 
-      if (is_open && n > 0 && (wanted != task || n == (task == POD_CREW_RUN ? RUN_CHUNK : POD_CREW_CHUNK)))
+      if (n > 0 && (wanted != task || n == (task == POD_CREW_RUN ? RUN_CHUNK : POD_CREW_CHUNK)))
         break;
-      index = pod_frontier_take (search->frontier);
-      if (!is_open || (wanted == POD_CREW_RUN && take_kept (search, entry->candidate)))
-        continue;
-      task = wanted;
-      chunk[n++] = entry->candidate;
-      if (wanted == POD_CREW_BOUND)
-        g_hash_table_insert (search->bounded, g_memdup2 (&entry->candidate, sizeof entry->candidate), GUINT_TO_POINTER (index));
+      if (n == 0)
+        task = wanted;
+      if (take_first (search, task, &chunk[n]))
+        n++;
     }
   if (n > 0)
     pod_crew_give (crew, task, chunk, n);
@@ -473,10 +506,10 @@ count (Search *search, PodSearchResult *result)
       const Verdict verdict = judge_entry (search, entry);
 
       if (verdict == TOO_LARGE)
-        result->n_too_large++;
+        result->n_too_large += entry->n_members;
       else if (verdict == BEYOND)
-        result->n_beyond++;
-      else if (g_hash_table_contains (fitting, &entry->candidate))
+        result->n_beyond += entry->n_members;
+      else if (entry->n_members > 0 && g_hash_table_contains (fitting, &entry->candidate))
         result->n_fitting++;
     }
   result->n_candidates = search->space->n_candidates - search->n_repeated;
@@ -548,62 +581,4 @@ pod_search_run (const PodSpace *space, const PodSearchRequest *request, GError *
   g_array_unref (search.best);
   g_array_unref (search.fitting);
   return result;
-}
-
-static void
-add_rows (JsonObject *object, const char *path, const PodSpace *space, const GArray *rows)
-{
-  JsonArray *array = pod_result_get_array (object, path);
-
-  for (guint i = 0; rows != NULL && i < rows->len; i++)
-    {
-      const PodRow *row = &g_array_index (rows, PodRow, i);
-      JsonObject *entry = pod_row_to_json (row);
-
-      pod_space_describe (space, row->candidate, entry);
-      json_array_add_object_element (array, entry);
-    }
-}
-
-static void
-add_families (JsonObject *object, const PodSearchResult *result)
-{
-  JsonArray *array = pod_result_get_array (object, "rejected");
-
-  for (guint i = 0; i < result->families->len; i++)
-    {
-      const PodSearchFamily *family = g_ptr_array_index (result->families, i);
-      JsonObject *entry = json_object_new ();
-      JsonArray *values = pod_result_get_array (entry, "values");
-
-      pod_result_set_string (entry, "reason", family->reason);
-      for (guint v = 0; v < family->values->len; v++)
-        json_array_add_string_element (values, g_ptr_array_index (family->values, v));
-      pod_result_set_int (entry, "candidates", (int64_t) family->n);
-      pod_result_set_string (entry, "example", family->message);
-      json_array_add_object_element (array, entry);
-    }
-}
-
-JsonObject *
-pod_search_to_json (const PodSpace *space, const PodSearchRequest *request, const PodSearchResult *result)
-{
-  JsonObject *object = json_object_new ();
-
-  pod_result_set_int (object, "schema_version", 1);
-  pod_result_set_string (object, "objective", pod_objective_names[request->objective]);
-  pod_result_set_bool (object, "is_partial", result->is_partial);
-  pod_result_set_int (object, "candidates.all", (int64_t) result->n_candidates);
-  pod_result_set_int (object, "candidates.refused", (int64_t) result->n_refused);
-  pod_result_set_int (object, "candidates.too_large", (int64_t) result->n_too_large);
-  pod_result_set_int (object, "candidates.beyond", (int64_t) result->n_beyond);
-  pod_result_set_int (object, "candidates.fitting", (int64_t) result->n_fitting);
-  add_rows (object, "best", space, result->best);
-  if (request->has_fronts)
-    {
-      add_rows (object, "pareto.time_memory", space, result->time_memory);
-      add_rows (object, "pareto.time_chips", space, result->time_chips);
-    }
-  add_families (object, result);
-  return object;
 }

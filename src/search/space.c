@@ -1,4 +1,4 @@
-#include "search/space.h"
+#include "search/space-private.h"
 
 #include <string.h>
 
@@ -40,6 +40,7 @@ pod_space_free (PodSpace *space)
   pod_grid_free (space->degrees);
   pod_grid_free (space->options);
   g_array_unref (space->layouts);
+  g_clear_pointer (&space->least, g_array_unref);
   g_free (space);
 }
 
@@ -389,6 +390,7 @@ pod_space_new (const PodScenario *base, const GPtrArray *limits, GError **error)
   space->model = pod_scenario_model (base, notes, error);
   if (space->model == NULL || !enumerate (space, error))
     return NULL;
+  pod_space_set_least (space);
   return g_steal_pointer (&space);
 }
 
@@ -400,9 +402,8 @@ layout_of (const PodSpace *space, uint64_t candidate)
   return &g_array_index (space->layouts, PodSpaceLayout, candidate / space->n_combinations);
 }
 
-/* Whether an option changes anything under @layout. */
-static bool
-has_effect (const PodLayout *layout, const char *key)
+bool
+pod_space_has_effect (const PodLayout *layout, const char *key)
 {
   const bool is_sharded = layout->degree[POD_AXIS_FSDP] > 1;
   const uint32_t replicas = layout->degree[POD_AXIS_DP] * (is_sharded ? 1 : layout->degree[POD_AXIS_CP]);
@@ -430,7 +431,7 @@ pod_space_is_repeated (const PodSpace *space, uint64_t candidate)
     {
       const PodGridDim *dim = g_ptr_array_index (space->options->dims, d);
 
-      if (pod_grid_value (space->options, combination, d) != g_ptr_array_index (dim->values, 0) && !has_effect (layout, dim->key))
+      if (pod_grid_value (space->options, combination, d) != g_ptr_array_index (dim->values, 0) && !pod_space_has_effect (layout, dim->key))
         return true;
     }
   return false;
@@ -484,10 +485,10 @@ pod_space_words (const PodSpace *space, uint64_t candidate)
       const PodGridDim *dim = g_ptr_array_index (space->options->dims, d);
       const char *value = pod_grid_value (space->options, candidate % space->n_combinations, d);
 
-      if (!has_effect (&entry->layout, dim->key))
+      if (!pod_space_has_effect (&entry->layout, dim->key))
         continue;
       if (option_named (dim->key)->kind == POD_OPTION_FLAG)
-        g_string_append_printf (words, " --%s%s", g_strv_contains ((const char *const[]){ "true", "1", "yes", NULL }, value) ? "" : "no-", dim->key);
+        g_string_append_printf (words, " --%s%s", pod_space_is_true (value) ? "" : "no-", dim->key);
       else
         g_string_append_printf (words, strpbrk (value, " ;*") != NULL ? " --%s \"%s\"" : " --%s %s", dim->key, value);
     }
@@ -507,7 +508,7 @@ pod_space_describe (const PodSpace *space, uint64_t candidate, JsonObject *out)
       g_autofree char *path = g_strdup_printf ("options.%s", dim->key);
 
       g_strdelimit (path, "-", '_');
-      if (has_effect (&entry->layout, dim->key))
+      if (pod_space_has_effect (&entry->layout, dim->key))
         pod_result_set_string (out, path, pod_grid_value (space->options, candidate % space->n_combinations, d));
     }
   pod_result_set_string (out, "command", words);

@@ -20,6 +20,7 @@ typedef struct
   PodGrid *degrees;       /* what limits dp, fsdp, tp, cp, pp, vpp, ep, etp; "topology" */
   PodGrid *options;       /* what else varies */
   GArray *layouts;        /* PodSpaceLayout */
+  GArray *least;          /* guint by dimension of options: the value that all others only add work or waiting to; G_MAXUINT: none is known */
   uint64_t n_combinations;
   uint64_t n_candidates;
 } PodSpace;
@@ -42,6 +43,12 @@ extern const PodSpaceDefault pod_space_defaults[];
 
 /* Whether another candidate of the space says the same: an option without effect on this layout has its first value only. */
 bool pod_space_is_repeated (const PodSpace *space, uint64_t candidate);
+/* Candidates that differ in options whose other values only add work or waiting to the least one: no op of theirs ends before it does in the
+ * program of their head, which has the least of each, so the head's bound of time is theirs too (tests/model/test-bound.c). */
+bool pod_space_is_head (const PodSpace *space, uint64_t candidate);
+/* Appends (element-type uint64_t) the head and all that it stands for, those that repeat another left out. */
+void pod_space_add_members (const PodSpace *space, uint64_t head, GArray *out);
+uint64_t pod_space_n_members (const PodSpace *space, uint64_t head);
 /* Returns: (transfer full) */
 PodScenario *pod_space_scenario (const PodSpace *space, uint64_t candidate);
 /* "--layout ... --micro-batch 2": what the candidate adds to the command of the base. Returns: (transfer full) */

@@ -117,6 +117,22 @@ check_outline (const PodRun *run, const PodRunBound *bound, const PodRunBound *n
   ck_assert_msg (nearer->time_ps == MAX (whole.time_ps, bound->time_ps), "%s: %ld ps by the outline, %ld by the program", text, (long) nearer->time_ps, (long) whole.time_ps);
 }
 
+/* Recomputation and less overlap only add to a program: what a search takes for the bound of all that differ in those (search/space.h) is below
+ * each. */
+static void
+check_head (const PodScenario *scenario, PodRunCache *cache, const PodRunBound *nearer, const char *text)
+{
+  static const char *const least[][2] = { { "recompute", "none" }, { "overlap-dp", "true" }, { "overlap-p2p", "true" }, { "overlap-fsdp", "true" } };
+  g_autoptr (PodScenario) head = pod_scenario_copy (scenario);
+  PodRunBound bound;
+
+  for (unsigned i = 0; i < G_N_ELEMENTS (least); i++)
+    if (!(i == 0 && scenario->framework != NULL) && !(i == 1 && (scenario->grad_bucket != NULL || scenario->lora > 0)))
+      ck_assert (pod_scenario_set (head, least[i][0], least[i][1], NULL));
+  ck_assert_msg (pod_scenario_floor (head, cache, &bound, NULL), "%s", text);
+  ck_assert_msg (bound.time_ps <= nearer->time_ps, "%s: %.9g s for all, but %.9g", text, (double) bound.time_ps / 1e12, (double) nearer->time_ps / 1e12);
+}
+
 static void
 check_one (GRand *rand, PodRunCache *cache, Tally *tally)
 {
@@ -135,6 +151,7 @@ check_one (GRand *rand, PodRunCache *cache, Tally *tally)
                  (double) nearer.time_ps / 1e12, (double) run->exec->time_ps / 1e12);
   ck_assert_msg (bound.bytes <= nearer.bytes && nearer.bytes <= held, "%s: %.9g and %.9g, but %.9g bytes", text->str, bound.bytes, nearer.bytes, held);
   check_outline (run, &bound, &nearer, text->str);
+  check_head (scenario, cache, &nearer, text->str);
   ratio = (double) nearer.time_ps / (double) run->exec->time_ps;
   tally->n++;
   tally->sum_ratio += ratio;

@@ -229,7 +229,7 @@ START_TEST (frontier_is_in_order)
   unsigned n = 0;
 
   for (uint64_t i = 0; i < 10; i++)
-    pod_frontier_add (frontier, i, &(PodRunBound){ .time_ps = _i == 1 ? 0 : (int64_t) (i * 7 % 10), .bytes = (double) (i * 7 % 10) });
+    pod_frontier_add (frontier, i, 1, &(PodRunBound){ .time_ps = _i == 1 ? 0 : (int64_t) (i * 7 % 10), .bytes = (double) (i * 7 % 10) });
   while (pod_frontier_n_left (frontier) > 0)
     {
       const PodFrontierEntry *first = pod_frontier_first (frontier);
@@ -358,10 +358,10 @@ START_TEST (families_count_by_reason)
   g_autoptr (GPtrArray) list = NULL;
   const PodSearchFamily *first;
 
-  pod_families_add (families, 7, "--layout: query head count (128) is not a multiple of tp (256): 128 % 256 = 128; nearest: 256");
-  pod_families_add (families, 3, "--layout: query head count (128) is not a multiple of tp (1024): 128 % 1024 = 128; nearest: 1024");
-  pod_families_add (families, 9, "--layout: query head count (128) is not a multiple of tp (256): 128 % 256 = 128; nearest: 256");
-  pod_families_add (families, 1, "deadlock: rank 0 waits");
+  pod_families_add (families, 7, 1, "--layout: query head count (128) is not a multiple of tp (256): 128 % 256 = 128; nearest: 256");
+  pod_families_add (families, 3, 1, "--layout: query head count (128) is not a multiple of tp (1024): 128 % 1024 = 128; nearest: 1024");
+  pod_families_add (families, 9, 1, "--layout: query head count (128) is not a multiple of tp (256): 128 % 256 = 128; nearest: 256");
+  pod_families_add (families, 1, 1, "deadlock: rank 0 waits");
   list = pod_families_list (families);
   ck_assert_uint_eq (list->len, 2);
   first = g_ptr_array_index (list, 0);
