@@ -74,7 +74,7 @@ parse_objective (const char *text, PodObjective *out, GError **error)
       }
   if (text == NULL)
     return true;
-  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--objective: unknown '%s'; known are time, cost, memory", text);
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--objective: unknown '%s'; known are time, cost, memory, comm", text);
   return false;
 }
 
@@ -299,7 +299,7 @@ search_command (int argc, char **argv, const PodTransport *transport)
   const GOptionEntry entries[] = {
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json, "best[], rejected[] and counts as JSON (- is stdout)", "FILE" },
     { "top", 0, 0, G_OPTION_ARG_FILENAME, &options.top, "how many of the best (10)", "K" },
-    { "objective", 0, 0, G_OPTION_ARG_FILENAME, &options.objective, "what is least: time (default), cost, memory", "O" },
+    { "objective", 0, 0, G_OPTION_ARG_FILENAME, &options.objective, "what is least: time (default), cost, memory, comm", "O" },
     { "max-memory", 0, 0, G_OPTION_ARG_FILENAME, &options.max_memory, "the most memory of a device, peak and reserve (all of it)", "SIZE" },
     { "space", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.space, "limits a degree or varies an option: tp=1,2,4,8, pp=1:16:*2, recompute=none,full; may be repeated", "KEY=LIST" },
     { "pareto", 0, 0, G_OPTION_ARG_NONE, &options.pareto, "also the fronts of time against memory and of time against chips", NULL },

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/units.h"
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 #define BUSY_MS 60000 /* how long another writer is waited for */
 
 struct PodDatabase
@@ -57,6 +57,7 @@ static const Column columns[] = {
   TIME ("recompute_ps", recompute_ps),
   TIME ("bubble_ps", bubble_ps),
   TIME ("idle_ps", idle_ps),
+  TIME ("forward_comm_ps", forward_comm_ps),
   TIME ("exposed_dp_ps", exposed_ps[POD_AXIS_DP]),
   TIME ("exposed_fsdp_ps", exposed_ps[POD_AXIS_FSDP]),
   TIME ("exposed_tp_ps", exposed_ps[POD_AXIS_TP]),

@@ -9,6 +9,8 @@ pod_rank_value (PodObjective objective, const PodRow *row)
     {
     case POD_OBJECTIVE_COST:
       return row->usd_per_step;
+    case POD_OBJECTIVE_COMM:
+      return (double) row->forward_comm_ps;
     case POD_OBJECTIVE_MEMORY:
       return pod_row_bytes (row);
     default:

@@ -28,6 +28,17 @@ number_or (JsonObject *result, const char *path, double fallback)
   return pod_result_get_double (result, path, &value) ? value : fallback;
 }
 
+/* What the forward passes of a step spend at the least on communication that overlaps itself alone, axis by axis. */
+static int64_t
+forward_comm_ps (const PodExecResult *exec)
+{
+  double most_s = 0;
+
+  for (unsigned a = 0; a < POD_N_COMM_AXES; a++)
+    most_s = MAX (most_s, exec->phase_comm_s[POD_PHASE_FORWARD][a]);
+  return (int64_t) (most_s * 1e12);
+}
+
 static void
 take_step (const PodScenario *scenario, const PodRun *run, PodRow *row)
 {
@@ -42,6 +53,7 @@ take_step (const PodScenario *scenario, const PodRun *run, PodRow *row)
   row->recompute_ps = b->recompute_ps;
   row->bubble_ps = b->bubble_ps;
   row->idle_ps = b->idle_ps;
+  row->forward_comm_ps = forward_comm_ps (exec);
   memcpy (row->exposed_ps, b->exposed_ps, sizeof row->exposed_ps);
   memcpy (row->comm_ps, b->comm_ps, sizeof row->comm_ps);
   row->mfu = number_or (run->result, "step.mfu", 0);
@@ -149,7 +161,7 @@ set_step (JsonObject *object, const PodRow *row)
   } times[] = {
     { "step.time_s", row->time_ps },           { "step.lower_bound_s", row->lower_bound_ps }, { "step.compute_s", row->compute_ps },
     { "step.optimizer_s", row->optimizer_ps }, { "step.recompute_s", row->recompute_ps },     { "step.bubble_s", row->bubble_ps },
-    { "step.idle_s", row->idle_ps },
+    { "step.idle_s", row->idle_ps },           { "step.forward_comm_s", row->forward_comm_ps },
   };
 
   for (unsigned i = 0; i < G_N_ELEMENTS (times); i++)

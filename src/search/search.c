@@ -13,6 +13,7 @@ const char *const pod_objective_names[POD_N_OBJECTIVES + 1] = {
   [POD_OBJECTIVE_TIME] = "time",
   [POD_OBJECTIVE_COST] = "cost",
   [POD_OBJECTIVE_MEMORY] = "memory",
+  [POD_OBJECTIVE_COMM] = "comm",
 };
 
 typedef struct
@@ -206,6 +207,8 @@ least_of (const Search *search, uint64_t candidate, const PodRunBound *bound)
       return (double) bound->time_ps / 1e12 * usd_per_s (search, candidate) * (1 - 1e-12);
     case POD_OBJECTIVE_MEMORY:
       return bound->bytes;
+    case POD_OBJECTIVE_COMM: /* nothing is known of it */
+      return 0;
     default:
       return (double) bound->time_ps;
     }

@@ -14,6 +14,7 @@ typedef enum
   POD_OBJECTIVE_TIME,
   POD_OBJECTIVE_COST,   /* USD of a step */
   POD_OBJECTIVE_MEMORY, /* peak and reserve */
+  POD_OBJECTIVE_COMM,   /* of a forward pass, on the axis that has the most of it */
   POD_N_OBJECTIVES
 } PodObjective;
 
