@@ -56,7 +56,8 @@ inside_s (const PodLibraryPath *path, const PodLibraryShape *shape, double bytes
 static double
 bandwidth_s (const PodLibraryPath *path, const PodLibraryShape *shape, double bytes)
 {
-  double net_rate = path->net_rate_ratio > 0 ? path->net_rate_ratio : 1;
+  double own = shape->kind == POD_ALL_TO_ALL ? path->all_to_all_net_rate_ratio : 0;
+  double net_rate = own > 0 ? own : path->net_rate_ratio > 0 ? path->net_rate_ratio : 1;
   double s = MAX (inside_s (path, shape, bytes), bytes * shape->across_s_per_byte / net_rate);
 
   if (path->own_rate_ratio > 0)

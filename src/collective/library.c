@@ -42,6 +42,7 @@ const PodLibraryNumber pod_library_numbers[] = {
   { "rate_reduce_scatter", POD_UNIT_RATIO, KIND (POD_REDUCE_SCATTER), 0.01, 1 },
   { "rate_all_reduce", POD_UNIT_RATIO, KIND (POD_ALL_REDUCE), 0.01, 1 },
   { "net_rate", POD_UNIT_RATIO, PATH (net_rate_ratio), 0.01, 1 },
+  { "net_rate_all_to_all", POD_UNIT_RATIO, PATH (all_to_all_net_rate_ratio), 0.01, 1 },
   { "own_rate", POD_UNIT_COUNT, PATH (own_rate_ratio), 0.005, 50 },
   { "narrow_rate", POD_UNIT_COUNT, PATH (narrow_rate_ratio), 0.1, 50 },
   { "peer_channels", POD_UNIT_COUNT, PATH (peer_channels), 1, 1024 },

@@ -45,6 +45,7 @@ typedef struct
   double rate_ratio;                         /* of scale-up links */
   double kind_rate_ratio[POD_N_COLLECTIVES]; /* 0 = rate_ratio */
   double net_rate_ratio;                     /* of NIC and tree links; 0 = 1 */
+  double all_to_all_net_rate_ratio;          /* instead of it for all-to-all; 0 = the same */
   double own_rate_ratio;                     /* copy of a rank's own shard; 0 = free */
   double narrow_rate_ratio; /* arithmetic of one-byte integers, per shard; 0 = free */
   double peer_channels;     /* of an all-to-all; 0 = as many as it needs */
