@@ -28,6 +28,15 @@ put ()
   sed -i "s|\(<$2 value=\"\)[^\"]*|\1$3|" "$1"
 }
 
+# watts CHIP OTHER WATTS: of OTHER's matrix units at full clock where CHIP, of the same silicon, takes WATTS: as cores x V^2 f, and the
+# voltage rises with the clock
+watts ()
+{
+  awk -v n="$(value "topologies/chips/$1.xml" cores_per_chip)" -v f="$(value "topologies/chips/$1.xml" clock)" \
+    -v N="$(value "topologies/chips/$2.xml" cores_per_chip)" -v F="$(value "topologies/chips/$2.xml" clock)" -v w="$3" \
+    'BEGIN { printf "%.0f", w * N / n * (F / f) ^ 3 }'
+}
+
 # name, file, element: the parameters; a chip's power stands for its likes
 chips='A:a100,a100-40 H:h100,h200,h800 B:b200,gb200,b300,gb300'
 for ((round = 1; round <= rounds; round++)); do
@@ -110,11 +119,11 @@ for ((round = 1; round <= rounds; round++)); do
       c_*)
         for chip in $chips; do
           [ "${chip%%:*}" = "${name#c_}" ] || continue
-          for one in ${chip#*:}; do
-            for file in ${one//,/ }; do
-              file=topologies/chips/$file.xml
-              put "$file" matmul_power "$(awk -v r="$number" -v t="$(value "$file" tdp)" 'BEGIN { printf "%.0f W", r * t }')"
-            done
+          likes=${chip#*:}
+          first=${likes%%,*}
+          power=$(awk -v r="$number" -v t="$(value "topologies/chips/$first.xml" tdp)" 'BEGIN { print r * t }')
+          for one in ${likes//,/ }; do
+            put "topologies/chips/$one.xml" matmul_power "$(watts "$first" "$one" "$power") W"
           done
         done ;;
       v_*) put "workloads/frameworks/${name#v_}.xml" elementwise_passes "$number" ;;
