@@ -10,6 +10,12 @@ const char *const pod_loss_names[POD_N_LOSSES + 1] = {
   [POD_LOSS_HOST] = "host",
 };
 
+const char *const pod_graphs_names[POD_N_GRAPHS + 1] = {
+  [POD_GRAPHS_NONE] = "none",
+  [POD_GRAPHS_LAYERS] = "layers",
+  [POD_GRAPHS_STEP] = "step",
+};
+
 void
 pod_step_software_init (PodStepSoftware *software)
 {
@@ -60,7 +66,7 @@ flop_ratio (const PodChip *chip, const PodKernel *kernel, const PodStepSoftware 
 static double
 memory_ratio (const PodKernel *kernel, const PodStepSoftware *software, PodLoss loss)
 {
-  return loss == POD_LOSS_ELEMENTWISE && kernel->kind == POD_KERNEL_VECTOR ? software->elementwise_passes : 1;
+  return loss == POD_LOSS_ELEMENTWISE && kernel->kind == POD_KERNEL_VECTOR && !kernel->is_op_by_op ? software->elementwise_passes : 1;
 }
 
 void
@@ -90,6 +96,15 @@ double
 pod_kernel_launches (const PodStepSoftware *software, const PodKernel *kernel)
 {
   const double n = (double) MAX (kernel->n_launches, 1);
+  const double more = kernel->begins_woven ? software->overlap_launches : 0;
 
-  return kernel->kind == POD_KERNEL_VECTOR ? n * software->elementwise_passes : n;
+  if (software->graphs == POD_GRAPHS_STEP || (software->graphs == POD_GRAPHS_LAYERS && !kernel->is_sized_late))
+    return 0;
+  return kernel->kind == POD_KERNEL_VECTOR && !kernel->is_op_by_op ? n * software->elementwise_passes + more : n + more;
+}
+
+double
+pod_kernel_host_s (const PodStepSoftware *software, const PodKernel *kernel, double wait_s)
+{
+  return pod_kernel_launches (software, kernel) * (kernel->is_awaited ? software->launch_s : wait_s);
 }

@@ -17,6 +17,17 @@ typedef enum
 
 extern const char *const pod_loss_names[POD_N_LOSSES + 1]; /* ends with NULL */
 
+/* What of a step is one CUDA graph, which the device runs without the host. */
+typedef enum
+{
+  POD_GRAPHS_NONE,
+  POD_GRAPHS_LAYERS, /* all but what is sized by how tokens were routed */
+  POD_GRAPHS_STEP,
+  POD_N_GRAPHS
+} PodGraphs;
+
+extern const char *const pod_graphs_names[POD_N_GRAPHS + 1]; /* ends with NULL */
+
 /* How a framework runs a step, as its file in workloads/frameworks/ says. */
 typedef struct
 {
@@ -24,6 +35,8 @@ typedef struct
   double elementwise_passes;    /* bytes of element-wise kernels over those of fused ones, >= 1 */
   PodAttentionKernel attention; /* which kernels */
   double launch_s;              /* of the host for one kernel; 0 = never waited for */
+  double overlap_launches;      /* of the host besides, for each pass that is woven with another */
+  PodGraphs graphs;             /* which kernels the host does not launch */
   double fsdp_rate_ratio;       /* what fsdp's collectives reach of what they reach alone, at most 1 */
 } PodStepSoftware;
 
@@ -34,8 +47,12 @@ void pod_step_software_init (PodStepSoftware *software);
 void pod_kernel_time_in_step (const PodChip *chip, PodFidelity fidelity, const PodKernel *kernel, const PodStepSoftware *software, PodKernelTime *out,
                               double losses_s[POD_N_LOSSES]);
 
-/* Launches of the host for @kernel. */
+/* Launches of the host for @kernel; 0 in a CUDA graph. */
 double pod_kernel_launches (const PodStepSoftware *software, const PodKernel *kernel);
+
+/* Seconds that the device waits for the host to launch @kernel, where it waits @wait_s for each launch of kernels that the host runs ahead
+ * of. */
+double pod_kernel_host_s (const PodStepSoftware *software, const PodKernel *kernel, double wait_s);
 
 /* The part of its clock at which the chip's matrix units run back to back, at most 1. */
 double pod_chip_clock_ratio (const PodChip *chip);

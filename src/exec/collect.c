@@ -83,7 +83,7 @@ sum_class (const PodExec *exec, uint32_t class_index, const GArray *kernels, Pod
           time = &kernel->time;
           for (unsigned loss = 0; loss < POD_N_LOSSES; loss++)
             result->losses_s[loss] += n_runs[b] * kernel->losses_s[loss];
-          result->losses_s[POD_LOSS_HOST] += n_runs[b] * exec->wait_s[b] * pod_kernel_launches (&exec->software, &kernel->kernel);
+          result->losses_s[POD_LOSS_HOST] += n_runs[b] * pod_kernel_host_s (&exec->software, &kernel->kernel, exec->wait_s[b]);
           result->phase_compute_s[op->phase] += n_runs[b] * time->time_s;
           result->kernel_s[kernel->kernel.kind] += n_runs[b] * time->time_s;
           result->n_kernels += (uint64_t) n_runs[b];

@@ -13,7 +13,7 @@ double pod_exec_rate_ratio (const PodStepSoftware *software, PodAxis axis);
 /* Kernel times on this chip, in the kernels' order. Returns: (transfer full) (element-type PodKernelUse) */
 GArray *pod_exec_price_kernels (const PodExecRequest *request, const PodStepSoftware *software, GError **error);
 /* What the device waits for the host in each block, seconds a launch. A host that runs ahead is waited for only where the
- * launches of a whole block take longer than its kernels. Returns: (transfer full) */
+ * launches of a whole block take longer than its kernels; those that it cannot run ahead of are none of these. Returns: (transfer full) */
 double *pod_exec_price_launches (const PodProgram *program, const PodStepSoftware *software, const GArray *kernels);
 
 /* Which route an op's collective takes; one per op, UINT32_MAX for compute. */

@@ -58,12 +58,17 @@ pod_exec_price_launches (const PodProgram *program, const PodStepSoftware *softw
         {
           const PodOp *op = &g_array_index (program->ops, PodOp, i);
 
+          const PodKernelUse *use;
+
           if (op->kind == POD_OP_COLLECTIVE)
-            n_launches++;
+            n_launches += software->graphs == POD_GRAPHS_NONE ? 1 : 0;
           if (op->kind != POD_OP_COMPUTE)
             continue;
-          n_launches += pod_kernel_launches (software, &g_array_index (kernels, PodKernelUse, op->kernel).kernel);
-          device_s += g_array_index (kernels, PodKernelUse, op->kernel).time.time_s;
+          use = &g_array_index (kernels, PodKernelUse, op->kernel);
+          if (use->kernel.is_awaited)
+            continue;
+          n_launches += pod_kernel_launches (software, &use->kernel);
+          device_s += use->time.time_s;
         }
       if (n_launches > 0)
         wait_s[b] = MAX (0, software->launch_s - device_s / n_launches);
@@ -83,7 +88,7 @@ add_waits (const PodProgram *program, const PodOpBlock *block, const PodStepSoft
       if (op->kind != POD_OP_COMPUTE)
         continue;
       use = &g_array_index (kernels, PodKernelUse, op->kernel);
-      pod_seconds_to_ps (use->time.time_s + wait_s * pod_kernel_launches (software, &use->kernel), &g_array_index (graph->tasks, PodTask, i).duration_ps);
+      pod_seconds_to_ps (use->time.time_s + pod_kernel_host_s (software, &use->kernel, wait_s), &g_array_index (graph->tasks, PodTask, i).duration_ps);
     }
 }
 
@@ -119,7 +124,7 @@ compile (const PodProgram *program, const PodChip *chip, const PodStepSoftware *
       memcpy (out.first_task, block->first_of_stream, sizeof block->first_of_stream);
       memcpy (out.n_tasks, block->n_of_stream, sizeof block->n_of_stream);
       g_array_append_val (graph->blocks, out);
-      if (wait_s[i] > 0)
+      if (software->launch_s > 0)
         add_waits (program, block, software, kernels, wait_s[i], graph);
     }
   G_STATIC_ASSERT (sizeof (PodOpStep) == sizeof (PodStep));

@@ -43,7 +43,7 @@ duration (const PodPassageInput *input, const PodOp *op, uint32_t block, uint32_
       return true;
     }
   use = &g_array_index (input->kernels, PodKernelUse, op->kernel);
-  *out_ps = (use->time.time_s + input->wait_s[block] * pod_kernel_launches (input->software, &use->kernel)) * 1e12;
+  *out_ps = (use->time.time_s + pod_kernel_host_s (input->software, &use->kernel, input->wait_s[block])) * 1e12;
   return true;
 }
 

@@ -26,6 +26,8 @@ static const char *const key_names[HF_N_KEYS][MAX_NAMES] = {
   [HF_SHARED_EXPERTS] = { "n_shared_experts", "num_shared_experts" },
   [HF_DENSE_LAYERS] = { "first_k_dense_replace", "n_dense_layers" },
   [HF_MTP_LAYERS] = { "num_nextn_predict_layers" },
+  [HF_EXPERT_GROUPS] = { "n_group", "n_expert_groups" },
+  [HF_TOP_GROUPS] = { "topk_group", "n_limited_groups" },
 };
 
 /* Keys about experts that are read elsewhere, or that only steer the routing. */
@@ -35,7 +37,6 @@ static const char *const other_expert_keys[] = {
   "moe_layers",
   "moe_layer_freq",
   "enable_moe_block",
-  "n_expert_groups",
 };
 
 const char *
@@ -348,6 +349,8 @@ read_experts (HfReader *reader, GError **error)
   model->has_router_bias = class->has_router_bias;
   model->has_expert_bias = class->has_expert_bias;
   return get_or_default (reader, HF_MTP_LAYERS, 0, &model->n_mtp_layers, error)
+         && get_or_default (reader, HF_EXPERT_GROUPS, 0, &model->n_expert_groups, error)
+         && get_or_default (reader, HF_TOP_GROUPS, 0, &model->top_groups, error)
          && read_shared_experts (reader, error);
 }
 

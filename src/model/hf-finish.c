@@ -112,6 +112,7 @@ bool
 pod_hf_finish_gpt_oss (HfReader *reader, G_GNUC_UNUSED GError **error)
 {
   reader->model->has_attention_sinks = true;
+  reader->model->has_clamped_activation = true; /* at 7: openai/gpt-oss model.py */
   return true;
 }
 

@@ -69,12 +69,15 @@ typedef struct
 
   uint64_t n_experts;
   uint64_t top_k;
+  uint64_t n_expert_groups; /* a token's experts are all of @top_groups of them (DeepSeek); 0 and 1 = no limit */
+  uint64_t top_groups;
   uint64_t n_shared_experts;
   uint64_t shared_ffn; /* total width of the shared experts */
   uint64_t moe_ffn;
   bool has_shared_gate; /* one hidden-to-1 matrix before the shared experts (Qwen2-MoE) */
   bool has_router_bias;
   bool has_expert_bias; /* gpt-oss */
+  bool has_clamped_activation; /* of experts (gpt-oss, swiglu_limit) */
 
   uint64_t q_lora; /* 0 = direct q projection */
   uint64_t kv_lora;

@@ -41,6 +41,10 @@ typedef struct
   bool is_causal;
   bool is_transposed;  /* matmul: rows of both operands run along m and n, as in a weight's gradient; else along k and n */
   uint64_t n_launches; /* by the host; 0: one */
+  bool is_awaited;     /* the host launches it after it has waited for the device: nothing runs meanwhile */
+  bool is_sized_late;  /* its sizes are known only once tokens are routed: no CUDA graph of a layer holds it */
+  bool begins_woven;   /* of a pass over a layer of experts that is woven with another microbatch's: the first that is routed */
+  bool is_op_by_op;    /* bytes and launches are those of each op of an eager framework: nothing is to be added for what is not fused */
 } PodKernel;
 
 /* Fillers: set flops, bytes, shape. Bytes: elements x dtype bytes, each operand once. */

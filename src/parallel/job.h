@@ -56,6 +56,10 @@ typedef struct
   PodDtype dispatch_dtype;      /* of tokens on their way to the experts; they come back in dtype, in bf16 where that is narrower */
   unsigned route_nodes;         /* a token's experts stand on at most so many nodes, each of which gets it once; 0: sent to each
                                    expert by itself */
+  bool draws_experts;           /* a token's experts fall where they fall; else on as many ranks and nodes as can be */
+  bool counts_copies;           /* how many an expert gets is told to the host, which waits for it: no capacity makes it known before */
+  bool weaves_experts;          /* forward and backward of two microbatches in turns: the host runs ahead of one while the other waits */
+  bool runs_experts_by_op;      /* biases of experts and clamped activations op by op */
   bool is_causal;
   bool is_quantised;            /* dtype is that of matmuls' operands alone: activations stay bf16 and are cast */
   bool has_amax_pass;           /* quantised: a pass finds each tensor's scale before its cast */

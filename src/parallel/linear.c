@@ -62,8 +62,15 @@ uint32_t
 pod_pass_weight_compute (PodPass *pass, const char *name, bool has_detail, const PodKernel *kernel)
 {
   PodBuilder *builder = &pass->emitter->builder;
-  uint32_t op = pod_builder_compute (builder, pass->phase, pass->unit->layer, name, has_detail, kernel);
+  PodKernel own = *kernel;
+  uint32_t op;
 
+  own.is_sized_late = pass->is_routed;
+  own.is_awaited = pass->phase == POD_PHASE_FORWARD && pass->unit->shape != NULL && pass->unit->shape->is_moe && pass->emitter->job->counts_copies
+                   && !pass->emitter->job->weaves_experts;
+  own.begins_woven = pass->is_routed && !pass->has_routed && pass->emitter->job->weaves_experts;
+  pass->has_routed |= pass->is_routed;
+  op = pod_builder_compute (builder, pass->phase, pass->unit->layer, name, has_detail, &own);
   pod_builder_depend (builder, op, pass->value);
   if (pass->first_compute == POD_NO_OP)
     pass->first_compute = op;

@@ -82,8 +82,9 @@ pod_moe_saved_bytes (const PodEmitter *emitter)
   const Routed r = routed_of (emitter->job);
   const double operand = emitter->job->is_quantised ? pod_dtype_bytes (emitter->job->dtype) : emitter->element_bytes;
   const double width = (double) r.width;
+  const double clamped = r.model->has_clamped_activation && emitter->job->runs_experts_by_op ? emitter->element_bytes * (double) r.n_in * width : 0;
 
-  return r.computed * (operand * ((double) r.model->hidden + width) + emitter->element_bytes * (double) r.n_in * width) + 4 * r.own * (double) r.model->n_experts;
+  return r.computed * (clamped + operand * ((double) r.model->hidden + width) + emitter->element_bytes * (double) r.n_in * width) + 4 * r.own * (double) r.model->n_experts;
 }
 
 void
@@ -194,25 +195,72 @@ typedef struct
   uint32_t inside;
 } Travel;
 
+/* Of @n places that hold equally many of @n_experts experts, those that have one of a token's @top_k or more, which are drawn evenly: a
+ * place is missed with probability C(E - E/n, k) / C(E, k). */
+static double
+places_hit (double n, double top_k, double n_experts)
+{
+  double missed = 1;
+
+  for (double i = 0; i < top_k; i++)
+    missed *= MAX (0, n_experts - n_experts / n - i) / (n_experts - i);
+  return n * (1 - missed);
+}
+
+/* Of @n places those that a token's copies go to, by the model's own routing and no more than @limit of them. Group-limited routing first
+ * draws groups of experts, then experts of these (DeepSeek-V3, arXiv 2412.19437, 2.1.2). */
+static double
+places_of (const PodModel *model, double n, double limit)
+{
+  const double groups = (double) model->n_expert_groups;
+  const double top = (double) model->top_groups;
+  double within = n;
+
+  if (groups > 1 && top > 0 && top < groups)
+    within = n < groups ? places_hit (n, top, groups) : n * top / groups;
+  within = MIN (within, limit);
+  return places_hit (within, (double) model->top_k, (double) model->n_experts * within / n);
+}
+
+/* Nodes that a token goes to. The book counts as many as there can be. */
+static double
+nodes_hit (const PodJob *job, double n_nodes)
+{
+  const double limit = MIN (n_nodes, (double) job->route_nodes);
+
+  return job->draws_experts ? places_of (job->model, n_nodes, limit) : MIN (limit, (double) job->model->top_k);
+}
+
+/* What is left of a rank's copies where a rank gets a token once, however many of its experts it has: of ranks on @n_nodes nodes. */
+static double
+once_ratio (const PodJob *job, double n_nodes)
+{
+  const double ep = job->layout.ep;
+
+  if (job->route_nodes == 0 || !job->draws_experts)
+    return 1;
+  return places_of (job->model, ep, ep * MIN (1, (double) job->route_nodes / n_nodes)) / (double) job->model->top_k;
+}
+
 /* All-to-all over ep. With node-limited routing a token goes once to each node of its experts, over the rank at the same place
  * there, which hands on the copies of its node while more come in (DeepSeek-V3, section 3.2.2): both move at once. */
 static Travel
 travel (PodPass *pass, const Routed *r, const char *name, double value_bytes, uint32_t after)
 {
   const PodExperts *experts = &pass->emitter->experts;
+  const PodJob *job = pass->emitter->job;
   const double token_bytes = (double) r->model->hidden * value_bytes;
-  double nodes;
   Travel done = { after, POD_NO_OP };
 
   if (experts->across_comm == POD_NO_COMM)
     {
-      done.across = collective (pass, name, POD_STREAM_EP, experts->ep_comm, POD_ALL_TO_ALL, r->sent * token_bytes, after);
+      done.across = collective (pass, name, POD_STREAM_EP, experts->ep_comm, POD_ALL_TO_ALL, r->sent * once_ratio (job, 1) * token_bytes, after);
       return done;
     }
-  nodes = MIN (MIN ((double) pass->emitter->job->route_nodes, experts->n_nodes), (double) r->model->top_k);
-  done.across = collective (pass, name, POD_STREAM_EP, experts->across_comm, POD_ALL_TO_ALL, r->sent / (double) r->model->top_k * nodes * token_bytes, after);
+  done.across = collective (pass, name, POD_STREAM_EP, experts->across_comm, POD_ALL_TO_ALL, r->sent / (double) r->model->top_k * nodes_hit (job, experts->n_nodes) * token_bytes, after);
   if (experts->inside_comm != POD_NO_COMM)
-    done.inside = collective (pass, pod_builder_join (&pass->emitter->builder, name, "in node"), POD_STREAM_EP_NODE, experts->inside_comm, POD_ALL_TO_ALL, r->sent * token_bytes, after);
+    done.inside = collective (pass, pod_builder_join (&pass->emitter->builder, name, "in node"), POD_STREAM_EP_NODE, experts->inside_comm, POD_ALL_TO_ALL,
+                              r->sent * once_ratio (job, experts->n_nodes) * token_bytes, after);
   return done;
 }
 
@@ -272,6 +320,13 @@ wait_for (PodPass *pass, uint32_t op, const Travel *done)
   pod_builder_depend (&pass->emitter->builder, op, done->inside);
 }
 
+/* The time of the host for a launch, which docs/model/step-losses.md derives from layers of which each launch here is two of PyTorch's. */
+static uint64_t
+launches (uint64_t n_ops)
+{
+  return (n_ops + 1) / 2;
+}
+
 /* A product of each expert here with its copies: FLOPs and bytes of the copies there are, the shape of experts that got equally
  * many. Of fewer copies than experts each is an expert's own. */
 typedef struct
@@ -313,7 +368,7 @@ multiply (PodPass *pass, const Routed *r, const char *name, uint64_t n, uint64_t
   PodKernel kernel = pod_kernel_matmul (n_busy (r), m, n, k, dtype, pod_dtype_bytes (dtype), pod_dtype_bytes (dtype), emitter->element_bytes);
 
   make_exact (r, &kernel);
-  kernel.n_launches = kernel.batch; /* one matmul of each expert: TransformerEngine's GroupedLinear */
+  kernel.n_launches = launches (kernel.batch); /* one matmul of each expert: TransformerEngine's GroupedLinear */
   pass->value = pod_pass_compute (pass, name, true, &kernel);
   pod_builder_depend (&pass->emitter->builder, pass->value, pass->expert_weights);
 }
@@ -360,7 +415,7 @@ multiply_gradient (PodPass *pass, const Routed *r, const Grouped *weight, uint32
     }
   make_exact (r, &kernel);
   kernel.is_transposed = true;
-  kernel.n_launches = kernel.batch;
+  kernel.n_launches = launches (kernel.batch);
   op = pod_pass_weight_compute (pass, name, true, &kernel);
   if (pass->part == POD_PART_WEIGHT)
     pod_builder_free_buffer (&emitter->builder, op, emitter->label_kept_grads, kept_bytes (pass, r, weight));
@@ -494,15 +549,85 @@ shared_backward (PodPass *pass, const Routed *r, uint32_t gradient)
   return pass->value;
 }
 
-/* What came is what flows; quantised matmuls cast it first. */
+/* Copies that came from other ranks, expert by expert of each, are laid out anew for several experts here, and back again; where a rank got
+ * each token once, that is what the permutation is. (Megatron-Core's token_dispatcher.py: sort_chunks_by_idxs.) */
 static void
-arrive (PodPass *pass, const Routed *r, const char *name, const Travel *there)
+sort (PodPass *pass, const Routed *r, const char *name, double value_bytes)
+{
+  const double bytes = r->computed * (double) r->model->hidden * value_bytes;
+
+  if (travels (pass) && pass->emitter->job->route_nodes == 0 && r->n_local > 1)
+    pod_pass_vector (pass, name, 0, bytes, bytes);
+}
+
+/* @n_ops ops of an eager framework. */
+static void
+run_by_op (PodPass *pass, const char *name, double elements, double read_bytes, double write_bytes, uint64_t n_ops)
+{
+  PodKernel kernel = pod_kernel_vector (elements, elements * read_bytes, elements * write_bytes);
+
+  if (!pass->emitter->job->runs_experts_by_op)
+    return;
+  kernel.is_op_by_op = true;
+  kernel.n_launches = launches (n_ops);
+  pass->value = pod_pass_compute (pass, name, false, &kernel);
+  pass->gathered = POD_NO_OP;
+}
+
+/* Megatron-Core (core_v0.15, fusions/fused_bias_geglu.py) clamps both halves before the fused activation: two clamps, a concatenation;
+ * backward two masks of the gradient by what was clamped, and the concatenation of the chunks' gradients. */
+static void
+clamp (PodPass *pass, const Routed *r, bool is_backward)
+{
+  const double bytes = pass->emitter->element_bytes;
+  const double elements = r->computed * (double) (r->n_in * r->width);
+
+  if (!r->model->has_clamped_activation)
+    return;
+  if (!is_backward)
+    run_by_op (pass, "clamp", elements, 2 * bytes, 2 * bytes, r->n_in + 1);
+  else
+    run_by_op (pass, "clamp backward", elements, 3 * bytes, 2 * bytes, r->n_in + 1);
+}
+
+/* Megatron-Core (core_v0.15, transformer/moe/experts.py, _apply_bias) adds the bias of an expert's last matrix, times the router's weight in
+ * fp32, expert by expert: a product, a sum, their concatenation, all fp32, and the cast of that. Backward: casts to fp32 and back, the
+ * concatenation of the chunks' gradients, and a product and its sum for each of bias and weight. */
+static void
+add_biases (PodPass *pass, const Routed *r, bool is_backward)
+{
+  const double bytes = pass->emitter->element_bytes;
+  const double elements = r->computed * (double) r->model->hidden;
+
+  if (!r->model->has_expert_bias)
+    return;
+  if (!is_backward)
+    run_by_op (pass, "experts out bias", elements, bytes + 12, bytes + 12, 2 * n_busy (r) + 2);
+  else
+    run_by_op (pass, "experts out bias backward", elements, 2 * bytes + 20, 2 * bytes + 12, 5 * n_busy (r) + 2);
+}
+
+/* The last op, if any, waits for all that came. */
+static void
+join (PodPass *pass, const Travel *there)
+{
+  if (pass->value != there->across)
+    wait_for (pass, pass->value, there);
+}
+
+/* What came is what flows, once it is in order; quantised matmuls cast it first. */
+static void
+arrive (PodPass *pass, const Routed *r, bool is_backward, const Travel *there)
 {
   pass->value = there->across;
   pass->gathered = POD_NO_OP;
-  cast (pass, r, name, r->model->hidden, true);
-  if (pass->value != there->across)
-    wait_for (pass, pass->value, there);
+  sort (pass, r, is_backward ? "sort gradients" : "sort", r->out_bytes);
+  join (pass, there);
+  if (is_backward)
+    add_biases (pass, r, true);
+  join (pass, there);
+  cast (pass, r, is_backward ? "experts out dY cast" : "experts in input cast", r->model->hidden, true);
+  join (pass, there);
 }
 
 /* Each result comes back to the token's own rank, where they are summed with the shared experts'; the router's weights have
@@ -523,23 +648,31 @@ pod_moe_forward (PodPass *pass)
 
   grouped_weights (&r, weights);
   router_forward (pass, &r);
+  pass->is_routed = true;
   pod_pass_vector (pass, "permute", 0, r.own * token_bytes, copies * r.out_bytes);
   there = dispatch (pass, &r, "dispatch", pass->value);
   shared = shared_forward (pass, &r, input);
-  arrive (pass, &r, "experts in input cast", &there);
+  arrive (pass, &r, false, &there);
   multiply (pass, &r, "experts in", weights[0].columns, weights[0].rows);
   wait_for (pass, pass->value, &there);
+  clamp (pass, &r, false);
   pod_pass_activation (pass, r.computed, r.width, false);
   if (!pod_pass_makes (pass, POD_TENSOR_BIT (POD_TENSOR_OUTPUT)))
-    return;
+    {
+      pass->is_routed = false;
+      return;
+    }
   cast (pass, &r, "experts out input cast", r.width, false);
   multiply (pass, &r, "experts out", weights[1].columns, weights[1].rows);
+  add_biases (pass, &r, false);
+  sort (pass, &r, "sort back", r.back_bytes);
   back = combine (pass, &r, "combine", pass->value);
   pass->value = back.across;
   op = pod_pass_vector (pass, "unpermute", 2 * copies, copies * r.back_bytes + (shared != POD_NO_OP ? r.own * token_bytes : 0), r.own * token_bytes);
   wait_for (pass, op, &back);
   pod_builder_depend (&pass->emitter->builder, op, shared);
   hold (pass, r.sent * (double) r.model->hidden * r.back_bytes, back.across, op);
+  pass->is_routed = false;
 }
 
 /* What an earlier block left. */
@@ -564,6 +697,7 @@ pod_moe_backward (PodPass *pass)
   Travel back;
   uint32_t shared;
   uint32_t op;
+  uint32_t at;
 
   grouped_weights (&r, weights);
   derive_gradients (pass);
@@ -572,24 +706,30 @@ pod_moe_backward (PodPass *pass)
       weight_gradients (pass, &r, weights);
       return;
     }
+  pass->is_routed = true;
   pod_pass_vector (pass, "unpermute backward", 0, r.own * token_bytes, copies * r.out_bytes);
   there = dispatch (pass, &r, "combine backward", pass->value);
   shared = shared_backward (pass, &r, gradient);
-  arrive (pass, &r, "experts out dY cast", &there);
+  arrive (pass, &r, true, &there);
   multiply (pass, &r, "experts out dX", weights[1].rows, weights[1].columns);
   wait_for (pass, pass->value, &there);
   op = multiply_gradient (pass, &r, &weights[1], there.across);
   if (pass->part == POD_PART_BOTH) /* the gradients that came; else they are kept */
     hold (pass, kept_bytes (pass, &r, &weights[1]), there.across, op);
   pod_pass_activation (pass, r.computed, r.width, true);
+  clamp (pass, &r, true);
   cast (pass, &r, "experts in dY cast", weights[0].columns, false);
   multiply (pass, &r, "experts in dX", weights[0].rows, weights[0].columns);
+  at = pass->value;
+  sort (pass, &r, "sort gradients back", r.back_bytes);
   back = combine (pass, &r, "dispatch backward", pass->value);
+  pass->value = at;
   multiply_gradient (pass, &r, &weights[0], pass->value); /* waits for nothing of the way back */
   pass->value = back.across;
   op = pod_pass_vector (pass, "permute backward", copies, copies * r.back_bytes + (shared != POD_NO_OP ? r.own * token_bytes : 0), r.own * token_bytes);
   wait_for (pass, op, &back);
   pod_builder_depend (&pass->emitter->builder, op, shared);
   hold (pass, r.sent * (double) r.model->hidden * r.back_bytes, back.across, op);
+  pass->is_routed = false;
   router_backward (pass, &r);
 }

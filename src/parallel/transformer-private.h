@@ -106,6 +106,8 @@ typedef struct
   uint32_t last_compute;
   unsigned grad_scatter;    /* axes over which weight gradients are reduce-scattered, from the shardings */
   unsigned grad_all_reduce;
+  bool is_routed;           /* ops work on as many copies of tokens as the experts got */
+  bool has_routed;          /* some of its ops did */
   double kept_input_bytes;  /* part INPUT, WEIGHT: of the saved activations, what gradients of weights need */
 } PodPass;
 

@@ -397,6 +397,7 @@ choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
   run->job.schedule = run->schedule;
   if (scenario->overlap_ep == 1 && !pair_slots (run, error))
     return false;
+  run->job.weaves_experts = scenario->overlap_ep == 1 || run->schedule->kind == POD_SCHEDULE_DUALPIPE || run->schedule->kind == POD_SCHEDULE_DUALPIPE_V;
   if (run->job.lora_rank > 0 && run->schedule->kind >= POD_SCHEDULE_ZB_H1)
     {
       g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "--lora: with frozen weights no weight gradients can be put off: take --schedule 1f1b, gpipe, interleaved or breadth-first");
@@ -418,7 +419,9 @@ choose_schedule (const PodScenario *scenario, PodRun *run, GError **error)
 static bool
 choose_routing (const PodScenario *scenario, PodRun *run, GError **error)
 {
+  static const char *const ops[] = { "fused", "eager", NULL };
   PodJob *job = &run->job;
+  int word = 0;
   const bool is_told = scenario->capacity_factor != NULL || scenario->expert_imbalance != NULL || scenario->dispatch_dtype != NULL || scenario->route_nodes > 0;
 
   job->expert_load = 1;
@@ -428,6 +431,10 @@ choose_routing (const PodScenario *scenario, PodRun *run, GError **error)
         pod_run_assume (run->assumptions, "%s has no experts: how tokens are routed has no effect", run->model->name);
       return true;
     }
+  if (!pod_run_choose ("expert-ops", scenario->expert_ops, ops, 0, &word, error))
+    return false;
+  job->runs_experts_by_op = word == 1;
+  job->draws_experts = run->fidelity != POD_FIDELITY_BOOK;
   job->route_nodes = (unsigned) MIN (scenario->route_nodes, UINT_MAX);
   if (!choose_dtype ("dispatch-dtype", scenario->dispatch_dtype, pod_dtype_bytes (job->dtype) < 2 ? POD_DTYPE_BF16 : job->dtype, &job->dispatch_dtype, error))
     return false;

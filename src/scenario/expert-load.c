@@ -229,6 +229,7 @@ pod_expert_load_read (PodJob *job, const char *capacity, const char *imbalance, 
     return false;
   if (imbalance != NULL && !read_imbalance (job, imbalance, &loads, &job->expert_load, notes, error))
     return false;
+  job->counts_copies = factor == 0;
   if (imbalance == NULL && factor == 0)
     g_ptr_array_add (notes, g_strdup ("experts: all get the same number of tokens, and none is dropped (--expert-imbalance, --capacity-factor)"));
   if (factor == 0)

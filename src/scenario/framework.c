@@ -109,10 +109,19 @@ set_loss (PodStepSoftware *software, const char *name, const char *text, GError 
     return set_number (name, text, POD_UNIT_COUNT, 1, 10, &software->elementwise_passes, error);
   if (strcmp (name, "launch") == 0)
     return set_number (name, text, POD_UNIT_SECONDS, 0, 1, &software->launch_s, error);
+  if (strcmp (name, "overlap_launches") == 0)
+    return set_number (name, text, POD_UNIT_COUNT, 0, 1e4, &software->overlap_launches, error);
   if (strcmp (name, "fsdp_rate") == 0)
     return set_number (name, text, POD_UNIT_RATIO, 0.001, 1, &software->fsdp_rate_ratio, error);
+  if (strcmp (name, "cuda_graphs") == 0)
+    {
+      if (!pod_run_choose ("framework: cuda_graphs", text, pod_graphs_names, 0, &word, error))
+        return false;
+      software->graphs = (PodGraphs) word;
+      return true;
+    }
   if (strcmp (name, "attention_kernel") != 0)
-    return invalid (error, "framework", "has elementwise_passes, attention_kernel, launch, fsdp_rate", name);
+    return invalid (error, "framework", "has elementwise_passes, attention_kernel, launch, overlap_launches, cuda_graphs, fsdp_rate", name);
   if (!pod_run_choose ("framework: attention_kernel", text, pod_attention_kernel_names, 0, &word, error))
     return false;
   software->attention = (PodAttentionKernel) word;

@@ -58,6 +58,7 @@ const PodOption pod_scenario_options[] = {
   { "expert-imbalance", POD_OPTION_TEXT, AT (expert_imbalance), "X|zipf:S|FILE", "load of the busiest rank's experts over the mean (1), a distribution, or a file of each expert's load" },
   { "dispatch-dtype", POD_OPTION_TEXT, AT (dispatch_dtype), "TYPE", "of tokens on their way to experts: bf16 (default), fp8 with an fp32 scale for each 128 values" },
   { "route-nodes", POD_OPTION_COUNT, AT (route_nodes), "N", "a token's experts stand on at most N nodes, and each gets it once (no limit: a copy for each expert)" },
+  { "expert-ops", POD_OPTION_TEXT, AT (expert_ops), "KIND", "biases and clamped activations of experts: fused (into kernels beside them), or eager: op by op" },
   { "memory-context", POD_OPTION_TEXT, AT (memory_context), "SIZE", "memory that driver and libraries take (the chip file's)" },
   { "memory-comm-buffers", POD_OPTION_TEXT, AT (memory_comm_buffers), "SIZE", "memory of the communicators' buffers (by their number and the library's channels)" },
   { "memory-fragmentation", POD_OPTION_TEXT, AT (memory_fragmentation), "RATIO", "part of the peak that the allocator cannot use (2 % on GPUs, 0 on TPUs)" },

@@ -52,6 +52,7 @@ typedef struct
   char *reduce_dtype;
   char *framework;
   char *cross_entropy;
+  char *expert_ops;
   char *grad_accumulation;
   char *stage_outputs;
   char *grad_bucket;

@@ -472,14 +472,20 @@ set_overlap (PodScenario *scenario, const PodTrainingRow *row, GError **error)
              || set_flag (scenario, "overlap-tp", is_tp_overlapped, error));
 }
 
-/* A CUDA graph of the whole step is launched at once. */
+/* A CUDA graph of the whole step, or of each layer but for its experts (Megatron-Core: transformer_engine, local); one of the whole step
+ * has experts whose sizes the host never learns, by TransformerEngine's fused operations. */
 static bool
 set_graphs (PodScenario *scenario, const PodTrainingRow *row, GError **error)
 {
-  return !has_word (row->note, "cuda_graph_impl=full_iteration") || pod_scenario_set (scenario, "set", "framework.launch=0s", error);
+  const bool is_whole = has_word (row->note, "cuda_graph_impl=full_iteration");
+  const bool is_layered = has_word (row->note, "cuda_graph_impl=transformer_engine") || has_word (row->note, "cuda_graph_impl=local");
+
+  if (is_whole)
+    return pod_scenario_set (scenario, "set", "framework.cuda_graphs=step", error) && pod_scenario_set (scenario, "expert-ops", "fused", error);
+  return !is_layered || pod_scenario_set (scenario, "set", "framework.cuda_graphs=layers", error);
 }
 
-/* DeepEP and HybridEP send a token once to each node that has experts of it, however many those are. */
+/* DeepEP and HybridEP send a token once to each rank, over its node, that has experts of it, however many those are. */
 static bool
 set_experts (PodScenario *scenario, const PodTrainingRow *row, GError **error)
 {
@@ -487,7 +493,9 @@ set_experts (PodScenario *scenario, const PodTrainingRow *row, GError **error)
   const uint64_t domain = machine->domain;
   const uint64_t n_nodes = domain > 0 ? (row->ep + domain - 1) / domain : 1;
 
-  if (n_nodes < 2 || (!has_word (row->note, "=deepep") && !has_word (row->note, "=hybridep")))
+  if (has_word (row->note, "moe_a2a_overlap=True") && !set_flag (scenario, "overlap-ep", true, error))
+    return false;
+  if (row->n_experts == 0 || row->ep < 2 || (!has_word (row->note, "=deepep") && !has_word (row->note, "=hybridep")))
     return true;
   return set (scenario, "route-nodes", error, "%" G_GUINT64_FORMAT, n_nodes);
 }

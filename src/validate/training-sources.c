@@ -149,9 +149,9 @@ const PodTrainingSource pod_training_sources[] = {
 
 /* The first entry that fits wins. */
 static const PodTrainingCause causes[] = {
-  { "megatron-bridge", "GPT OSS", NULL, "experts' biases and clamped activation, op by op before Megatron-Bridge 0.5, are not modelled" },
-  { "megatron-bridge", "Qwen3", NULL, "a microbatch of one sequence on many experts: launches, and exchanges of tokens, which overlap as the row does not say" },
-  { "megatron-bridge", "DeepSeek", NULL, "exchanges of tokens between nodes: DeepEP's and their overlap" },
+  { "megatron-bridge", "GPT OSS", NULL, "experts op by op in eager PyTorch: about a fifth more than their bytes and launches; NCCL's exchanges over 800 Gb/s NICs" },
+  { "megatron-bridge", "Qwen3", NULL, "a microbatch of one sequence on many experts: what the host takes to weave two of them" },
+  { "megatron-bridge", "DeepSeek", NULL, "recipes of 2025: experts and exchanges before later releases' fusions" },
   { "megatron-bridge", "Kimi", NULL, "exchanges of tokens" },
   { "megatron-bridge", NULL, NULL, "fp4 matmuls: no chip file has a table of them" },
   { NULL, NULL, "DeepSpeed ZeRO-3", "gathers parameter by parameter: slower the more ranks there are" },

@@ -247,6 +247,66 @@ START_TEST (test_weights)
 }
 END_TEST
 
+/* Of collectives over @comm that @run has, the bytes; 0: there are none. */
+static uint64_t
+bytes_over (const PodRun *run, const char *comm)
+{
+  for (guint i = 0; i < run->exec->collectives->len; i++)
+    {
+      const PodCollectiveUse *use = &g_array_index (run->exec->collectives, PodCollectiveUse, i);
+
+      if (strcmp (use->comm, comm) == 0)
+        return use->bytes;
+    }
+  return 0;
+}
+
+/* Where a token's experts fall. Two nodes of 64 experts, 8 of them drawn: 2 (1 - C(32,8) / C(64,8)) = 1.9952 nodes, of 16 ranks
+ * 16 (1 - C(60,8) / C(64,8)) = 6.7509. DeepSeek-V3 draws 4 of 8 groups, a node's each with ep=64 on 8 nodes: 4 (1 - C(96,8) / C(128,8)) =
+ * 3.6290 nodes, 32 (1 - C(124,8) / C(128,8)) = 7.3594 ranks. */
+START_TEST (test_destinations)
+{
+  g_autoptr (PodRun) two = run_job ("topology=h100:8x4", "model=qwen3-30b", "layers=2", "seq-len=1024", "global-batch=8", "layout=dp=8 tp=4 ep=32", "route-nodes=2", NULL);
+  g_autoptr (PodRun) book = run_job ("topology=h100:8x4", "model=qwen3-30b", "layers=2", "seq-len=1024", "global-batch=8", "layout=dp=8 tp=4 ep=32", "fidelity=book", "route-nodes=2", NULL);
+  g_autoptr (PodRun) groups = run_job ("topology=h800:8x8", "model=deepseek-v3", "layers=4", "seq-len=1024", "global-batch=64", "layout=dp=64 ep=64", "route-nodes=8", NULL);
+  const double token = 2048 * 2;
+  const double wide = 7168 * 2;
+
+  ck_assert_double_eq_tol ((double) bytes_over (two, "ep across nodes"), 256 * token * 1.9952472, 256 * token * 1e-6);
+  ck_assert_double_eq_tol ((double) bytes_over (two, "ep in node"), 256 * token * 6.7509, 256 * token * 1e-4);
+  ck_assert_double_eq ((double) bytes_over (book, "ep across nodes"), 256 * token * 2);
+  ck_assert_double_eq ((double) bytes_over (book, "ep in node"), 256 * token * 8);
+  ck_assert_double_eq_tol ((double) bytes_over (groups, "ep across nodes"), 1024 * wide * 3.6290, 1024 * wide * 1e-4);
+  ck_assert_double_eq_tol ((double) bytes_over (groups, "ep in node"), 1024 * wide * 7.3594, 1024 * wide * 1e-4);
+}
+END_TEST
+
+static PodRun *
+run_hosted (const char *first, const char *second)
+{
+  return run_job ("topology=h100:8", "model=gpt-oss-20b", "layers=2", "seq-len=1024", "global-batch=8", "layout=dp=8 ep=8", "framework=megatron", first, second, NULL);
+}
+
+/* What the host launches, the device waits for: nothing of a step that is one graph, less where layers are graphs but for their experts, less
+ * where a capacity tells the sizes; op by op there is more of it, and more bytes. */
+START_TEST (test_host)
+{
+  g_autoptr (PodRun) eager = run_hosted ("expert-ops=eager", NULL);
+  g_autoptr (PodRun) fused = run_hosted ("expert-ops=fused", NULL);
+  g_autoptr (PodRun) layers = run_hosted ("expert-ops=fused", "set=framework.cuda_graphs=layers");
+  g_autoptr (PodRun) step = run_hosted ("expert-ops=fused", "set=framework.cuda_graphs=step");
+  g_autoptr (PodRun) known = run_hosted ("expert-ops=fused", "capacity-factor=1");
+  const unsigned host = POD_LOSS_HOST;
+
+  ck_assert_double_eq (step->exec->losses_s[host], 0);
+  ck_assert_double_gt (layers->exec->losses_s[host], 0);
+  ck_assert_double_lt (layers->exec->losses_s[host], fused->exec->losses_s[host]);
+  ck_assert_double_lt (known->exec->losses_s[host], fused->exec->losses_s[host]);
+  ck_assert_double_gt (eager->exec->losses_s[host], fused->exec->losses_s[host]);
+  ck_assert_double_gt (eager->exec->kernel_s[POD_KERNEL_VECTOR], fused->exec->kernel_s[POD_KERNEL_VECTOR]);
+}
+END_TEST
+
 /* A copy is hidden values of 2 bytes, in fp8 one and a 4-byte scale for each 128; a group of n keeps 1/n of them to itself. */
 START_TEST (test_bytes)
 {
@@ -258,21 +318,6 @@ START_TEST (test_bytes)
   ck_assert_double_eq (number_at (bf16, "moe", "dispatch_bytes"), copies * 2048 * 2);
   ck_assert_double_eq (number_at (fp8, "moe", "dispatch_bytes"), copies * (2048 + 2048 / 128 * 4));
   ck_assert_double_eq (number_at (fp8, "moe", "combine_bytes"), copies * 2048 * 2);
-  for (guint i = 0; i < cut->exec->collectives->len; i++)
-    {
-      const PodCollectiveUse *use = &g_array_index (cut->exec->collectives, PodCollectiveUse, i);
-
-      if (strcmp (use->comm, "ep across nodes") == 0)
-        {
-          ck_assert_uint_eq (use->group_size, 4);
-          ck_assert_uint_eq (use->bytes, 1024 / 4 * 2 * 2048 * 2); /* a token to two nodes */
-        }
-      if (strcmp (use->comm, "ep in node") == 0)
-        {
-          ck_assert_uint_eq (use->group_size, 8);
-          ck_assert_uint_eq (use->bytes, (uint64_t) copies * 2048 * 2);
-        }
-    }
   ck_assert (cut->exec->breakdown.comm_ps[POD_AXIS_EP] < bf16->exec->breakdown.comm_ps[POD_AXIS_EP]);
 }
 END_TEST
@@ -416,6 +461,8 @@ main (void)
   tcase_add_loop_test (other, test_grid, 0, G_N_ELEMENTS (grids));
   tcase_add_loop_test (other, test_weights, 0, 4);
   tcase_add_test (other, test_bytes);
+  tcase_add_test (other, test_destinations);
+  tcase_add_test (other, test_host);
   tcase_add_test (other, test_activations);
   tcase_add_loop_test (other, test_schedules, 0, G_N_ELEMENTS (schedules));
   tcase_add_loop_test (other, test_weaving_hides, 0, G_N_ELEMENTS (woven_schedules));
