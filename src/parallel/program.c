@@ -91,6 +91,8 @@ kernel_equal (gconstpointer a, gconstpointer b)
 
   return x->kind == y->kind && x->dtype == y->dtype && x->batch == y->batch && x->m == y->m && x->n == y->n && x->k == y->k
          && x->heads == y->heads && x->kv_heads == y->kv_heads && x->v_dim == y->v_dim && x->is_causal == y->is_causal
+         && x->is_transposed == y->is_transposed && x->n_launches == y->n_launches && x->is_awaited == y->is_awaited
+         && x->is_sized_late == y->is_sized_late && x->begins_woven == y->begins_woven && x->is_op_by_op == y->is_op_by_op
          && memcmp (&x->flops, &y->flops, sizeof x->flops) == 0 && memcmp (&x->read_bytes, &y->read_bytes, sizeof x->read_bytes) == 0
          && memcmp (&x->write_bytes, &y->write_bytes, sizeof x->write_bytes) == 0;
 }
