@@ -432,6 +432,22 @@ set_pair (PodScenario *scenario, const char *text, GError **error)
   return pod_scenario_set (scenario, pair[0], pair[1], error);
 }
 
+/* What is computed again: the kind, by the framework's own word for selective; "full recompute of 5 layers per stage" is a block of each
+ * part of the pipeline. */
+static bool
+set_recompute (PodScenario *scenario, const PodTrainingRow *row, GError **error)
+{
+  static const char blocks[] = "full recompute of ";
+  const char *selective = pod_training_framework (row)->selective;
+  const char *mark = has_word (row->recompute, blocks) ? strstr (row->recompute, blocks) + strlen (blocks) : NULL;
+  char *end = NULL;
+  const uint64_t n_layers = mark != NULL ? g_ascii_strtoull (mark, &end, 10) : 0;
+
+  if (n_layers > 0 && g_str_has_prefix (end, " layers per stage"))
+    return set (scenario, "recompute", error, "block:%" G_GUINT64_FORMAT, n_layers);
+  return pod_scenario_set (scenario, "recompute", selective != NULL && strcmp (row->recompute_kind, "selective") == 0 ? selective : row->recompute_kind, error);
+}
+
 /* The framework's precisions, the row's words after them. Without either gradients are kept as the matmuls' dtype. */
 static bool
 set_precision (PodScenario *scenario, const PodTrainingRow *row, GError **error)
@@ -452,8 +468,7 @@ set_precision (PodScenario *scenario, const PodTrainingRow *row, GError **error)
   return (!has_word (row->dtype, "fp32 grad")
           || pod_scenario_set (scenario, "grad-dtype", "fp32", error))
          && pod_scenario_set (scenario, "dtype", row->dtype_kind, error)
-         && pod_scenario_set (scenario, "recompute",
-                              framework->selective != NULL && strcmp (row->recompute_kind, "selective") == 0 ? framework->selective : row->recompute_kind, error)
+         && set_recompute (scenario, row, error)
          && (framework->fused_loss_year == 0 || row->year < framework->fused_loss_year || pod_scenario_set (scenario, "cross-entropy", "fused", error));
 }
 

@@ -153,7 +153,7 @@ static const PodTrainingCause causes[] = {
   { "megatron-bridge", "Qwen3", NULL, "a microbatch of one sequence on many experts: what the host takes to weave two of them" },
   { "megatron-bridge", "DeepSeek", NULL, "recipes of 2025: experts and exchanges before later releases' fusions" },
   { "megatron-bridge", "Kimi", NULL, "exchanges of tokens" },
-  { "megatron-bridge", NULL, NULL, "fp4 matmuls: no chip file has a table of them" },
+  { "megatron-bridge", NULL, NULL, "fp4: no chip file has a table of its matmuls, nor of the casts that rotate and round at random" },
   { NULL, NULL, "DeepSpeed ZeRO-3", "gathers parameter by parameter: slower the more ranks there are" },
   { "bloom-prequel", NULL, NULL, "second iterations of runs under test; tensor parallelism of 8 with one or two sequences, and head sizes that 8 does not divide, ran slower than here" },
   { "internevo", NULL, NULL, "gradients of 512 and more ranks over shared RoCE" },
