@@ -1,7 +1,8 @@
 #!/bin/bash
 # What a chip that nobody calibrated is predicted like: of one chip after the other the file keeps its datasheet, the part of the
-# peak that large matmuls reach and the launch floor; all else that is calibrated is the default, its power limit slows it down as
-# those of the other chips do. Prints kernels' and steps' errors. Environment: PODSIM.
+# peak that large matmuls reach and the launch floor; all else that is calibrated is the mean of the other chips', as the defaults are
+# of all of them (src/topology/chip-rows.c), or absent; its power limit slows it down as those of the other chips do. Prints kernels' and
+# steps' errors. Environment: PODSIM.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -15,13 +16,36 @@ value ()
   sed -n "s/^ *<$2 value=\"\([0-9.]*\).*/\1/p" "topologies/chips/$1.xml"
 }
 
-# strip CHIP RATIO: of its file what is no datasheet
+# means ELEMENT=UNIT... -- CHIP...: lines of a chip file with the chips' mean values
+means ()
+{
+  local elements=() element chip
+  while [ "$1" != -- ]; do elements+=("$1"); shift; done
+  shift
+  for element in "${elements[@]}"; do
+    for chip; do value "$chip" "${element%%=*}"; done |
+      awk -v name="${element%%=*}" -v unit="${element#*=}" '{ sum += $1 } END { printf "  <%s value=\"%.4g%s\" source=\"as other chips\"/>\n", name, sum / NR, unit }'
+  done
+}
+
+# core_rate CHIP OTHERS...: a line with the mean bytes that a core of the others loads while it does a FLOP, at CHIP's peak
+core_rate ()
+{
+  local chip
+  for chip; do echo "$(value "$chip" core_bandwidth) $(value "$chip" peak_bf16) $(value "$chip" cores_per_chip)"; done |
+    awk 'NR == 1 { per_core = $2 / $3; if (NF < 3) per_core = $1 / $2; next } { sum += $1 / ($2 / $3) } END { printf "  <core_bandwidth value=\"%.4g GB/s\" source=\"as other chips\"/>\n", sum / (NR - 1) * per_core }'
+}
+
+# strip CHIP RATIO OTHERS: of its file what is no datasheet
 strip ()
 {
-  awk -v power="$(awk -v t="$(value "$1" tdp)" -v r="$2" 'BEGIN { printf "%.0f", t * r }')" '
+  # shellcheck disable=SC2086 # the other chips, apart
+  awk -v power="$(awk -v t="$(value "$1" tdp)" -v r="$2" 'BEGIN { printf "%.0f", t * r }')" \
+    -v others="$(means attention_efficiency= attention_softmax_dims= 'attention_launch= us' 'attention_block= us' matmul_hbm_efficiency= \
+      'tile_overhead= us' 'split_k_overhead= us' -- $3; core_rate "$1" $3)" '
     /<[a-z0-9_]*_surface/ { skip = 1 }
     /<(attention_[a-z0-9_]*|matmul_hbm_efficiency|core_bandwidth|tile_overhead|split_k_overhead|unaligned_matmul|matmul_power|clock_spread|hbm_efficiency|network_efficiency|collective_launch) / { skip = 2 }
-    !skip && /<\/chip>/ { printf "  <matmul_power value=\"%s W\" source=\"as other chips\"/>\n", power }
+    !skip && /<\/chip>/ { print others; printf "  <matmul_power value=\"%s W\" source=\"as other chips\"/>\n", power }
     !skip { print }
     skip == 1 && /<\/[a-z0-9_]*_surface>/ { skip = 0 }
     skip == 2 && /\/>/ { skip = 0 }' "topologies/chips/$1.xml"
@@ -33,7 +57,7 @@ for chip in a100 h100 b200; do
   ratio=$(for other in ${others/$chip/}; do echo "$(value "$other" matmul_power) $(value "$other" tdp)"; done | awk '{ sum += $1 / $2 } END { print sum / NR }')
   rm -rf "$work/chips"
   mkdir "$work/chips"
-  strip "$chip" "$ratio" >"$work/chips/$chip.xml"
+  strip "$chip" "$ratio" "${others/$chip/}" >"$work/chips/$chip.xml"
   matmul=- attention=-
   for kind in gemm attention; do
     table=workloads/measured/$kind-$chip.tsv.gz
