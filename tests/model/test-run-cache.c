@@ -111,7 +111,7 @@ static const char *const flips[][2] = {
   { "mtp", "1" },                  { "fidelity", "ideal" },          { "network", "analytic" },         { "packet", "mtu=4096" },
   { "fold", "off" },               { "algorithm", "ring" },          { "library", "rccl" },             { "flops-convention", "palm" },
   { "tokens", "1e12" },            { "price", "3" },                 { "availability", "0.9" },         { "set", "chip.hbm_bandwidth=1.23TB/s" },
-  { "strict", NULL },
+  { "strict", NULL },              { "expert-ops", "eager" },
 };
 
 static const char *const bases[][2] = { { "llama3-8b", "tp=4 pp=2 dp=2" }, { "llama3-8b", "tp=2 cp=2 fsdp=4" }, { "mixtral-8x7b", "dp=8 tp=2 ep=8" } };
