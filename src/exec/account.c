@@ -5,6 +5,7 @@
 /* The last stretches of each stream are kept (ops that follow each other without a gap are one): attribution follows who
  * released whom a few steps back. */
 #define N_REMEMBERED 4
+#define NO_LANE 0xff
 
 typedef struct
 {
@@ -42,11 +43,32 @@ struct PodAccount
   Effects *effects_of_op;
   Effect *effects;
   Rank *ranks;
-  PodAccountSpan *spans;  /* [rank][stream][N_REMEMBERED], newest first */
+  unsigned n_lanes;       /* streams that the program has collectives or copies on */
+  uint8_t lane_of_stream[POD_N_STREAMS]; /* NO_LANE none */
+  PodAccountSpan *spans;  /* [rank][lane][N_REMEMBERED], newest first */
   int64_t *by_label;      /* [rank][label] now */
   int64_t *peak_by_label; /* [rank][label] at the peak */
   int64_t highest_bytes;  /* of all peaks */
 };
+
+/* Of streams without a lane. */
+static const PodAccountSpan no_spans[N_REMEMBERED];
+
+static void
+make_lanes (PodAccount *account)
+{
+  const GArray *ops = account->program->ops;
+
+  memset (account->lane_of_stream, NO_LANE, sizeof account->lane_of_stream);
+  for (guint i = 0; i < ops->len; i++)
+    {
+      const PodOp *op = &g_array_index (ops, PodOp, i);
+
+      if (op->kind != POD_OP_COMPUTE && account->lane_of_stream[op->stream] == NO_LANE)
+        account->lane_of_stream[op->stream] = (uint8_t) account->n_lanes++;
+    }
+  account->spans = g_new0 (PodAccountSpan, (size_t) account->n_ranks * account->n_lanes * N_REMEMBERED);
+}
 
 static uint16_t
 list_effects (PodAccount *account, const PodOp *op, bool is_at_end, uint32_t *n)
@@ -94,7 +116,7 @@ pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *cl
   account->n_labels = program->labels->len;
   make_effects (account);
   account->ranks = g_new0 (Rank, n_ranks);
-  account->spans = g_new0 (PodAccountSpan, (size_t) n_ranks * POD_N_STREAMS * N_REMEMBERED);
+  make_lanes (account);
   account->by_label = g_new0 (int64_t, (size_t) n_ranks * account->n_labels);
   account->peak_by_label = g_new0 (int64_t, (size_t) n_ranks * account->n_labels);
   for (uint32_t rank = 0; rank < n_ranks; rank++)
@@ -130,9 +152,17 @@ pod_account_free (PodAccount *account)
 }
 
 static PodAccountSpan *
+lane_at (const PodAccount *account, uint32_t rank, unsigned lane)
+{
+  return account->spans + ((size_t) rank * account->n_lanes + lane) * N_REMEMBERED;
+}
+
+static const PodAccountSpan *
 spans_of (const PodAccount *account, uint32_t rank, uint8_t stream)
 {
-  return account->spans + ((size_t) rank * POD_N_STREAMS + stream) * N_REMEMBERED;
+  const uint8_t lane = account->lane_of_stream[stream];
+
+  return lane == NO_LANE ? no_spans : lane_at (account, rank, lane);
 }
 
 /* Gives [from, to) away, where an op of @stream held up what came next: its bytes moving, then its wait for a peer, then what
@@ -221,7 +251,7 @@ void
 pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span)
 {
   Rank *r = &account->ranks[rank];
-  PodAccountSpan *spans = spans_of (account, rank, span->stream);
+  PodAccountSpan *spans = lane_at (account, rank, account->lane_of_stream[span->stream]);
 
   if (continues (&spans[0], span))
     spans[0].end_ps = span->end_ps;
@@ -327,7 +357,8 @@ pod_account_copy (PodAccount *account, uint32_t from, uint32_t to)
   const size_t n = account->n_labels;
 
   account->ranks[to] = account->ranks[from];
-  memcpy (spans_of (account, to, 0), spans_of (account, from, 0), POD_N_STREAMS * N_REMEMBERED * sizeof (PodAccountSpan));
+  if (account->n_lanes > 0)
+    memcpy (lane_at (account, to, 0), lane_at (account, from, 0), account->n_lanes * N_REMEMBERED * sizeof (PodAccountSpan));
   if (n == 0)
     return;
   memcpy (account->by_label + to * n, account->by_label + from * n, n * sizeof (int64_t));
@@ -373,7 +404,7 @@ void
 pod_account_skip (PodAccount *account, uint32_t rank, const int64_t *sums, uint32_t n, int64_t ps)
 {
   Rank *r = &account->ranks[rank];
-  PodAccountSpan *spans = spans_of (account, rank, 0);
+  PodAccountSpan *spans = lane_at (account, rank, 0);
   int64_t now[N_SUMS];
 
   memcpy (now, &r->breakdown, sizeof (PodBreakdown));
@@ -384,7 +415,7 @@ pod_account_skip (PodAccount *account, uint32_t rank, const int64_t *sums, uint3
   r->waited_ps = now[N_SUMS - 1];
   r->compute_end_ps += ps;
   r->end_ps += ps;
-  for (unsigned i = 0; i < POD_N_STREAMS * N_REMEMBERED; i++)
+  for (unsigned i = 0; i < account->n_lanes * N_REMEMBERED; i++)
     if (spans[i].end_ps > 0)
       {
         spans[i].arrive_ps += ps;
