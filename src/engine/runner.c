@@ -1,16 +1,18 @@
 #include "engine/runner.h"
 
-/* One stream of one rank. */
+/* One stream of one rank: 28 bytes, for a rank's streams are all in as few cache lines as may be. */
 typedef struct
 {
-  const PodTask *head; /* (nullable) NULL when done */
+  uint32_t head;       /* index of the task; NO_TASK when done */
   uint32_t n_ended;    /* tasks that have ended on it */
   uint32_t end;        /* n_ended when those of its step have */
   uint32_t step;       /* step of its head task; n_steps when done */
   uint32_t generation; /* of the end event that counts: older ones are stale */
   uint32_t flags;      /* IS_RUNNING, and a bit for each stream whose head waits for a task of this one */
-  uint32_t needs;      /* while it waits: how many tasks of the stream it waits for must have ended */
+  uint32_t wake_at;    /* with any of these: the least n_ended that one of them waits for */
 } Stream;
+
+#define NO_TASK UINT32_MAX
 
 #define IS_RUNNING (UINT32_C (1) << 31)
 #define MAX_STREAMS 31
@@ -50,12 +52,18 @@ find_head (const PodRunner *runner, const PodClassProgram *program, Stream *stre
 
   while (stream->step < program->n_steps && stream->n_ended >= program->base[((size_t) stream->step + 1) * n + s])
     stream->step++;
-  stream->head = NULL;
+  stream->head = NO_TASK;
   if (stream->step >= program->n_steps)
     return;
   block = &g_array_index (runner->graph->blocks, PodBlock, program->steps[stream->step].block);
   stream->end = program->base[((size_t) stream->step + 1) * n + s];
-  stream->head = &g_array_index (runner->graph->tasks, PodTask, block->first_task[s] + stream->n_ended - program->base[(size_t) stream->step * n + s]);
+  stream->head = block->first_task[s] + stream->n_ended - program->base[(size_t) stream->step * n + s];
+}
+
+static inline const PodTask *
+task_at (const PodRunner *runner, uint32_t index)
+{
+  return &g_array_index (runner->graph->tasks, PodTask, index);
 }
 
 /* The stream that the head task still waits for, or -1. @out_needs: how many of its tasks must have ended */
@@ -75,14 +83,23 @@ waits_for (const PodRunner *runner, const PodClassProgram *program, const Stream
 }
 
 static inline void
-describe (const PodClassProgram *program, const Stream *stream, uint32_t rank, unsigned s, unsigned released_by, PodTaskEvent *out)
+describe (const PodRunner *runner, const PodClassProgram *program, const Stream *stream, uint32_t rank, unsigned s, unsigned released_by, PodTaskEvent *out)
 {
   *out = (PodTaskEvent){ .rank = rank,
                          .stream = (uint8_t) s,
                          .released_by = (uint8_t) released_by,
                          .step = stream->step,
-                         .op = stream->head->op,
+                         .op = task_at (runner, stream->head)->op,
                          .microbatch = program->steps[stream->step].microbatch };
+}
+
+/* Stream @s is to be tried when @needs tasks of @stream have ended. */
+static inline void
+wait_on (Stream *stream, unsigned s, uint32_t needs)
+{
+  if ((stream->flags & ~IS_RUNNING) == 0 || needs < stream->wake_at)
+    stream->wake_at = needs;
+  stream->flags |= UINT32_C (1) << s;
 }
 
 /* Starts the head of a stream when it is free and its dependencies have ended; else what it waits for will wake it. */
@@ -93,22 +110,23 @@ try_stream (PodRunner *runner, const PodClassProgram *program, uint32_t rank, un
   Stream *stream = streams + s;
   const PodTask *task;
   PodTaskEvent event;
+  uint32_t needs;
   int64_t now_ps;
   int waits;
 
-  task = stream->head;
-  if ((stream->flags & IS_RUNNING) != 0 || task == NULL)
+  if ((stream->flags & IS_RUNNING) != 0 || stream->head == NO_TASK)
     return;
-  waits = waits_for (runner, program, streams, stream->step, task, &stream->needs);
+  task = task_at (runner, stream->head);
+  waits = waits_for (runner, program, streams, stream->step, task, &needs);
   if (waits >= 0)
     {
-      streams[waits].flags |= UINT32_C (1) << s;
+      wait_on (&streams[waits], s, needs);
       return;
     }
 
   stream->flags |= IS_RUNNING;
   now_ps = pod_event_queue_now (runner->queue);
-  describe (program, stream, rank, s, released_by, &event);
+  describe (runner, program, stream, rank, s, released_by, &event);
   if (task->duration_ps == POD_JOINT)
     {
       runner->observer.joined (runner->observer.context, &event, now_ps);
@@ -139,7 +157,7 @@ pod_runner_new (PodEventQueue *queue, uint32_t event_kind, const PodTaskGraph *g
         Stream *stream = &runner->streams[(size_t) rank * runner->n_streams + s];
 
         find_head (runner, program_of (runner, rank), stream, s);
-        runner->n_unfinished += stream->head != NULL;
+        runner->n_unfinished += stream->head != NO_TASK;
       }
   return runner;
 }
@@ -169,7 +187,7 @@ pod_runner_copy (PodRunner *runner, uint32_t from, uint32_t to)
   g_assert (runner->class_of_rank[from] == runner->class_of_rank[to]);
   for (unsigned s = 0; s < runner->n_streams; s++)
     {
-      runner->n_unfinished -= target[s].head != NULL && source[s].head == NULL;
+      runner->n_unfinished -= target[s].head != NO_TASK && source[s].head == NO_TASK;
       target[s] = source[s];
     }
 }
@@ -179,23 +197,25 @@ pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t s)
 {
   const PodClassProgram *program = program_of (runner, rank);
   Stream *stream = runner->streams + (size_t) rank * runner->n_streams + s;
-  uint32_t woken = UINT32_C (1) << s;
   uint32_t waiting = stream->flags & ~IS_RUNNING;
+  uint32_t woken = UINT32_C (1) << s;
   PodTaskEvent event;
 
   g_assert ((stream->flags & IS_RUNNING) != 0);
-  describe (program, stream, rank, s, s, &event);
+  describe (runner, program, stream, rank, s, s, &event);
   stream->generation++;
   stream->head++;
   if (++stream->n_ended == stream->end)
     {
       find_head (runner, program, stream, s);
-      runner->n_unfinished -= stream->head == NULL;
+      runner->n_unfinished -= stream->head == NO_TASK;
     }
-  for (uint32_t left = waiting; left != 0; left &= left - 1)
-    if (stream[__builtin_ctz (left) - (int) s].needs <= stream->n_ended)
-      woken |= left & -left;
-  stream->flags = waiting & ~woken;
+  if (waiting != 0 && stream->n_ended >= stream->wake_at)
+    {
+      woken |= waiting;
+      waiting = 0;
+    }
+  stream->flags = waiting;
   runner->observer.ended (runner->observer.context, &event, pod_event_queue_now (runner->queue));
   /* In the order of streams, as if all were tried: the others wait for something else, or run */
   for (uint32_t left = woken; left != 0; left &= left - 1)
@@ -235,10 +255,10 @@ pod_runner_head (const PodRunner *runner, uint32_t rank, uint8_t s, PodTaskEvent
 
   uint32_t needs;
 
-  if (streams[s].head == NULL)
+  if (streams[s].head == NO_TASK)
     return false;
-  describe (program, &streams[s], rank, s, s, out);
-  *out_waits_for = (streams[s].flags & IS_RUNNING) != 0 ? -1 : waits_for (runner, program, streams, streams[s].step, streams[s].head, &needs);
+  describe (runner, program, &streams[s], rank, s, s, out);
+  *out_waits_for = (streams[s].flags & IS_RUNNING) != 0 ? -1 : waits_for (runner, program, streams, streams[s].step, task_at (runner, streams[s].head), &needs);
   return true;
 }
 
@@ -351,7 +371,7 @@ pod_runner_can_skip (const PodRunner *runner, uint32_t rank, uint32_t from, uint
     moved[s] = moved_stream (runner, program, &streams[s], s, from, to, n);
   for (unsigned s = 0; s < runner->n_streams; s++)
     {
-      if (streams[s].head == NULL || moved[s].head == NULL)
+      if (streams[s].head == NO_TASK || moved[s].head == NO_TASK)
         {
           if (streams[s].head != moved[s].head)
             return false;
@@ -359,8 +379,8 @@ pod_runner_can_skip (const PodRunner *runner, uint32_t rank, uint32_t from, uint
         }
       if ((streams[s].flags & IS_RUNNING) != 0
               ? streams[s].head != moved[s].head
-              : waits_for (runner, program, streams, streams[s].step, streams[s].head, &needs)
-                    != waits_for (runner, program, moved, moved[s].step, moved[s].head, &needs))
+              : waits_for (runner, program, streams, streams[s].step, task_at (runner, streams[s].head), &needs)
+                    != waits_for (runner, program, moved, moved[s].step, task_at (runner, moved[s].head), &needs))
         return false;
     }
   return true;
@@ -371,10 +391,18 @@ pod_runner_skip (PodRunner *runner, uint32_t rank, uint32_t from, uint32_t to, u
 {
   const PodClassProgram *program = program_of (runner, rank);
   Stream *streams = runner->streams + (size_t) rank * runner->n_streams;
+  uint32_t needs;
 
   for (unsigned s = 0; s < runner->n_streams; s++)
     streams[s] = moved_stream (runner, program, &streams[s], s, from, to, n);
   for (unsigned s = 0; s < runner->n_streams; s++)
-    if (streams[s].head != NULL && (streams[s].flags & IS_RUNNING) == 0)
-      waits_for (runner, program, streams, streams[s].step, streams[s].head, &streams[s].needs);
+    streams[s].flags &= IS_RUNNING;
+  for (unsigned s = 0; s < runner->n_streams; s++)
+    if (streams[s].head != NO_TASK && (streams[s].flags & IS_RUNNING) == 0)
+      {
+        const int waits = waits_for (runner, program, streams, streams[s].step, task_at (runner, streams[s].head), &needs);
+
+        if (waits >= 0)
+          wait_on (&streams[waits], s, needs);
+      }
 }

@@ -358,6 +358,19 @@ next_tied (const PodNetwork *network)
   return next != NULL && next->kind == network->event_kind ? next : NULL;
 }
 
+static bool
+are_in_order (const PodNetwork *network)
+{
+  const GArray *tied = network->tied;
+
+  for (guint i = 1; i < tied->len; i++)
+    if (compare_tied (&g_array_index (tied, PodEvent, i - 1), &g_array_index (tied, PodEvent, i),
+                      (gpointer) network)
+        > 0)
+      return false;
+  return true;
+}
+
 /* Puts @event and those of its instant that are next in order; all but the first go back. */
 static void
 sort_tied (PodNetwork *network, PodEvent *event)
@@ -372,7 +385,8 @@ sort_tied (PodNetwork *network, PodEvent *event)
       if (is_live (network, &next))
         g_array_append_val (network->tied, next);
     }
-  g_array_sort_with_data (network->tied, compare_tied, network);
+  if (!are_in_order (network))
+    g_array_sort_with_data (network->tied, compare_tied, network);
   *event = g_array_index (network->tied, PodEvent, 0);
   for (guint i = 1; i < network->tied->len; i++)
     pod_event_queue_put_back (network->queue, &g_array_index (network->tied, PodEvent, i));
