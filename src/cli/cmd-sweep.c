@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/sweep-plot.h"
+#include "search/crossing.h"
 #include "search/sweep.h"
 
 /* A grid of runs. */
@@ -177,6 +178,35 @@ make_csv (const PodGrid *grid, const GArray *rows)
   return table;
 }
 
+static double
+measure_time (const PodRow *row)
+{
+  return (double) row->time_ps / 1e12;
+}
+
+/* crossings[]: where lines of the picture cross. */
+static void
+add_crossings (JsonObject *object, const PodGrid *grid, const GArray *rows)
+{
+  g_autoptr (GArray) crossings = pod_crossings (grid, rows, measure_time);
+  JsonArray *array = crossings->len > 0 ? pod_result_get_array (object, "crossings") : NULL;
+
+  for (guint i = 0; i < crossings->len; i++)
+    {
+      const PodCrossing *crossing = &g_array_index (crossings, PodCrossing, i);
+      g_autofree char *before = pod_cli_line_name (grid, crossing->lines[0]);
+      g_autofree char *after = pod_cli_line_name (grid, crossing->lines[1]);
+      JsonObject *entry = json_object_new ();
+
+      pod_result_set_string (entry, "key", ((PodGridDim *) g_ptr_array_index (grid->dims, 0))->key);
+      pod_result_set_double (entry, "at", crossing->at);
+      pod_result_set_double (entry, "time_s", crossing->value);
+      pod_result_set_string (entry, "faster_before", before);
+      pod_result_set_string (entry, "faster_after", after);
+      json_array_add_object_element (array, entry);
+    }
+}
+
 static JsonObject *
 to_json (const PodGrid *grid, const GArray *rows, PodScaling scaling, bool is_partial)
 {
@@ -208,6 +238,7 @@ to_json (const PodGrid *grid, const GArray *rows, PodScaling scaling, bool is_pa
         pod_result_set_double (entry, "scaling.efficiency_ratio", efficiency (row, first));
       json_array_add_object_element (array, entry);
     }
+  add_crossings (object, grid, rows);
   return object;
 }
 

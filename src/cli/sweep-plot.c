@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "report/html-page.h"
 #include "report/plot.h"
+#include "search/crossing.h"
 
 static const PodGridDim *
 dim_at (const PodGrid *grid, guint index)
@@ -12,23 +13,8 @@ dim_at (const PodGrid *grid, guint index)
   return g_ptr_array_index (grid->dims, index);
 }
 
-/* Whether every value of a dimension is a plain number, and above 0. */
-static bool
-is_numeric (const PodGridDim *dim)
-{
-  for (guint i = 0; i < dim->values->len; i++)
-    {
-      double value;
-
-      if (!pod_parse_quantity (g_ptr_array_index (dim->values, i), POD_UNIT_COUNT, &value, NULL) || !(value > 0))
-        return false;
-    }
-  return true;
-}
-
-/* The name of a line: the values of all dimensions but the first. Returns: (transfer full) */
-static char *
-line_name (const PodGrid *grid, uint64_t index)
+char *
+pod_cli_line_name (const PodGrid *grid, uint64_t index)
 {
   GString *name = g_string_new (NULL);
 
@@ -36,8 +22,6 @@ line_name (const PodGrid *grid, uint64_t index)
     g_string_append_printf (name, "%s%s %s", d > 1 ? ", " : "", dim_at (grid, d)->key, pod_grid_value (grid, index, d));
   return g_string_free (name, FALSE);
 }
-
-typedef double (*Measure) (const PodRow *row);
 
 static double
 measure_time (const PodRow *row)
@@ -52,20 +36,20 @@ measure_mfu (const PodRow *row)
 }
 
 static char *
-cell (const PodRow *row, Measure measure)
+cell (const PodRow *row, PodCrossingMeasure measure)
 {
   return row->status == POD_ROW_FITS ? pod_format_double (measure (row)) : g_strdup ("NaN");
 }
 
 /* A line for each value of the first dimension, a column for each combination of the others. Returns: (transfer full) */
 static char *
-lines_data (const PodGrid *grid, const GArray *rows, Measure measure, guint n_lines)
+lines_data (const PodGrid *grid, const GArray *rows, PodCrossingMeasure measure, guint n_lines)
 {
   GString *data = g_string_new (dim_at (grid, 0)->key);
 
   for (guint l = 0; l < n_lines; l++)
     {
-      g_autofree char *name = line_name (grid, l);
+      g_autofree char *name = pod_cli_line_name (grid, l);
 
       g_string_append_printf (data, "\t%s", *name != '\0' ? name : "value");
     }
@@ -74,7 +58,7 @@ lines_data (const PodGrid *grid, const GArray *rows, Measure measure, guint n_li
       g_autofree char *text = cell (&g_array_index (rows, PodRow, i), measure);
       double x;
 
-      if (i % n_lines == 0 && is_numeric (dim_at (grid, 0)) && pod_parse_quantity (pod_grid_value (grid, i, 0), POD_UNIT_COUNT, &x, NULL))
+      if (i % n_lines == 0 && pod_grid_is_numeric (grid, 0) && pod_parse_quantity (pod_grid_value (grid, i, 0), POD_UNIT_COUNT, &x, NULL))
         {
           g_autofree char *number = pod_format_double (x);
 
@@ -92,11 +76,27 @@ enum
   MAX_LINES = 16, /* more cannot be told apart */
 };
 
+/* A ring around each crossing of two lines, with its place on the first axis. */
+static void
+mark_crossings (const PodGrid *grid, const GArray *rows, PodCrossingMeasure measure, GString *script)
+{
+  g_autoptr (GArray) crossings = pod_crossings (grid, rows, measure);
+
+  for (guint i = 0; i < crossings->len; i++)
+    {
+      const PodCrossing *crossing = &g_array_index (crossings, PodCrossing, i);
+      g_autofree char *x = pod_format_double (crossing->at);
+      g_autofree char *y = pod_format_double (crossing->value);
+
+      g_string_append_printf (script, "set label '%.4g' at %s,%s point pt 6 ps 2.2 lw 2 lc rgb '#000000' offset 1.2,-0.8 front\n", crossing->at, x, y);
+    }
+}
+
 static bool
-plot_lines (const PodGrid *grid, const GArray *rows, Measure measure, const char *name, const char *y_label, const char *folder, GError **error)
+plot_lines (const PodGrid *grid, const GArray *rows, PodCrossingMeasure measure, const char *name, const char *y_label, const char *folder, GError **error)
 {
   const guint n_lines = rows->len / dim_at (grid, 0)->values->len;
-  const bool has_numbers = is_numeric (dim_at (grid, 0));
+  const bool has_numbers = pod_grid_is_numeric (grid, 0);
   g_autofree char *data = lines_data (grid, rows, measure, n_lines);
   g_autofree char *x_label = pod_report_quoted (dim_at (grid, 0)->key);
   g_autoptr (GString) script = g_string_new ("set border 3\nset tics nomirror out\nset grid back lt 1 lc rgb '#e6e6e6'\n");
@@ -107,10 +107,11 @@ plot_lines (const PodGrid *grid, const GArray *rows, Measure measure, const char
     g_string_append (script, "set logscale x 2\nset xtics rotate by -30\n");
   else
     g_string_append (script, "set xtics rotate by -20\nset offsets 0.3, 0.3, 0, 0\n");
+  mark_crossings (grid, rows, measure, script);
   g_string_append (script, "plot ");
   for (guint l = 0; l < MIN (n_lines, MAX_LINES); l++)
     {
-      g_autofree char *title = line_name (grid, l);
+      g_autofree char *title = pod_cli_line_name (grid, l);
       g_autofree char *quoted = pod_report_quoted (title);
 
       g_string_append_printf (script, "%s'%s.tsv' skip 1 using %s with linespoints lw 2 pt %u ps 1.2 lc rgb '%s' title %s", l > 0 ? ", \\\n  " : "", name,

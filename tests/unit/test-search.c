@@ -6,6 +6,7 @@
 #include <check.h>
 
 #include "search/auto-layout.h"
+#include "search/crossing.h"
 #include "search/families.h"
 #include "search/frontier.h"
 #include "search/grid.h"
@@ -219,6 +220,39 @@ static const struct
   { "h100:8x2", { "zero=1", "recompute=none", "cp=1" }, POD_OBJECTIVE_COST, false },
   { "tpu-v5e:2x4", { "recompute=full", "micro-batch=1,4", "zero=0" }, POD_OBJECTIVE_TIME, true },
 };
+
+static double
+time_of (const PodRow *row)
+{
+  return (double) row->time_ps;
+}
+
+/* Batches 2, 4, 8, 16; one line takes as long as its batch, one always 6, one does not fit at 4: the first two cross at 6, the third crosses the
+ * second, x^2, between 8 and 16 alone, where it is above it already. */
+START_TEST (lines_cross)
+{
+  g_autoptr (PodGrid) grid = pod_grid_new ();
+  g_autoptr (GArray) rows = g_array_new (FALSE, TRUE, sizeof (PodRow));
+  g_autoptr (GArray) crossings = NULL;
+  const PodCrossing *crossing;
+
+  ck_assert (pod_grid_add (grid, "global-batch=2,4,8,16", NULL) && pod_grid_add (grid, "layout=dp=8;tp=8;fsdp=8", NULL));
+  for (int64_t x = 2; x <= 16; x *= 2)
+    for (unsigned line = 0; line < 3; line++)
+      {
+        const PodRow row = { .status = line == 2 && x == 4 ? POD_ROW_TOO_LARGE : POD_ROW_FITS, .time_ps = line == 0 ? x : line == 1 ? 6 : x * x };
+
+        g_array_append_val (rows, row);
+      }
+  crossings = pod_crossings (grid, rows, time_of);
+  ck_assert_uint_eq (crossings->len, 1);
+  crossing = &g_array_index (crossings, PodCrossing, 0);
+  ck_assert_uint_eq (crossing->lines[0], 0);
+  ck_assert_uint_eq (crossing->lines[1], 1);
+  ck_assert_double_eq_tol (crossing->at, 6, 1e-12);
+  ck_assert_double_eq_tol (crossing->value, 6, 1e-12);
+}
+END_TEST
 
 /* Bounds 0 to 9 in a mixed order, every third of which turns out 5 more: those come out in the order of the sums, of equals the lowest
  * candidate. */
@@ -466,6 +500,7 @@ main (void)
   tcase_add_test (tcase, options_without_effect_stand_once);
   tcase_add_test (tcase, said_options_do_not_vary);
   tcase_add_loop_test (tcase, wrong_limits_are_refused, 0, G_N_ELEMENTS (refused_limits));
+  tcase_add_test (tcase, lines_cross);
   tcase_add_loop_test (tcase, frontier_is_in_order, 0, 2);
   tcase_add_loop_test (tcase, threads_change_nothing, 0, G_N_ELEMENTS (searches));
   tcase_add_loop_test (tcase, bounds_change_no_answer, 0, G_N_ELEMENTS (searches));
