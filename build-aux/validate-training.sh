@@ -1,11 +1,11 @@
 #!/bin/bash
 # Runs every published training step of workloads/measured and puts the errors between the marks of
-# docs/model/validation.md and of README.md: part of make validate. Environment: PODSIM, the program.
+# docs/validation.md and of README.md: part of make validate. Environment: PODSIM, the program.
 set -eu
 
 cd "$(dirname "$0")/.."
 : "${PODSIM:=build/podsim}"
-page=docs/model/validation.md
+page=docs/validation.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
