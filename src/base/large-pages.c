@@ -1,11 +1,13 @@
 #include "base/large-pages.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #ifdef __GLIBC__
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #endif
 
@@ -25,6 +27,14 @@ enum
   LARGEST_BYTES = 32 << 20,   /* what malloc takes from the heap, its limit */
 };
 
+static bool
+is_limited (int resource)
+{
+  struct rlimit limit;
+
+  return getrlimit (resource, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
 /* The heap grows at once by all that is reserved, from where a page begins, so that one advice holds for all of it; what is freed stays
  * for the next run. */
 void
@@ -36,6 +46,8 @@ pod_large_pages_begin (void)
   uintptr_t end;
   void *volatile grown; /* more than is left of what the libraries' constructors took; a pair that is not used is optimised away */
 
+  if (is_limited (RLIMIT_AS) || is_limited (RLIMIT_DATA)) /* addresses that nobody uses count there */
+    return;
   if (start == UINTPTR_MAX || (unaligned > 0 && sbrk ((intptr_t) (PAGE_BYTES - unaligned)) == (void *) -1))
     return;
   first = (uintptr_t) sbrk (0);

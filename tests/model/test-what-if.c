@@ -123,7 +123,7 @@ END_TEST
 START_TEST (long_runs_are_not_repeated)
 {
   static const char *const options[]
-      = { "topology",  "h100:8x2", "model", "llama3-8b", "global-batch", "2048", "layout",
+      = { "topology",  "h100:8x2", "model", "llama3-8b", "global-batch", "4096", "layout",
           "tp=8 pp=2", "seq-len",  "512",   NULL };
   g_autoptr (PodScenario) scenario = make_scenario (options);
   g_autoptr (PodRun) base = run (scenario);

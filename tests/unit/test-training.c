@@ -237,6 +237,7 @@ START_TEST (tokens_once_to_a_node)
   g_autoptr (PodScenario) once = NULL;
 
   row.ep = 32;
+  row.n_experts = 32;
   plain = scenario_of (&row);
   ck_assert_str_eq (plain->layout, "dp=32 tp=4 ep=32");
   ck_assert_uint_eq (plain->route_nodes, 0);
