@@ -9,6 +9,8 @@
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "report/plot.h"
+#include "report/report.h"
 #include "search/crew.h"
 #include "search/search.h"
 
@@ -16,6 +18,8 @@
 typedef struct
 {
   char *json;
+  char *plot;
+  char *report;
   char *top;
   char *objective;
   char *max_memory;
@@ -31,6 +35,8 @@ static void
 options_clear (Options *options)
 {
   g_free (options->json);
+  g_free (options->plot);
+  g_free (options->report);
   g_free (options->top);
   g_free (options->objective);
   g_free (options->max_memory);
@@ -113,7 +119,7 @@ parse_max_memory (const char *text, double *out, GError **error)
 static bool
 parse_request (const Options *options, PodSearchRequest *request, GError **error)
 {
-  request->has_fronts = options->pareto != 0;
+  request->has_fronts = options->pareto != 0 || options->plot != NULL || options->report != NULL;
   request->is_exhaustive = options->exhaustive != 0;
   return parse_objective (options->objective, &request->objective, error) && parse_top (options->top, &request->n_top, error)
          && parse_max_memory (options->max_memory, &request->most_bytes, error) && pod_cli_parse_jobs (options->jobs, request->transport != NULL ? 1 : g_get_num_processors (), &request->n_jobs, error);
@@ -202,27 +208,58 @@ print_result (const PodSpace *space, const PodSearchRequest *request, const PodS
   print_families (result);
 }
 
-static bool
-write_json (const PodSpace *space, const PodSearchRequest *request, const PodSearchResult *result, const Options *options, double wall_s, GError **error)
+/* An interrupted search writes under a name that says so. Returns: (transfer full) */
+static char *
+name_of (const char *name, const PodSearchResult *result)
 {
-  JsonObject *object;
-  g_autofree char *partial = NULL;
-  bool is_written;
+  return result->is_partial && strcmp (name, "-") != 0 ? pod_output_partial_name (name) : g_strdup (name);
+}
 
-  if (options->json == NULL)
-    return true;
-  object = pod_search_to_json (space, request, result);
+static bool
+write_json (JsonObject *object, const PodSearchResult *result, const Options *options, double wall_s, GError **error)
+{
+  g_autofree char *name = name_of (options->json, result);
+
   if (options->timings)
     {
       pod_result_set_double (object, "sim.wall_s", wall_s);
       pod_result_set_int (object, "sim.runs", (int64_t) result->n_run);
       pod_result_set_int (object, "sim.found", (int64_t) result->n_found);
     }
-  if (result->is_partial && strcmp (options->json, "-") != 0)
-    partial = pod_output_partial_name (options->json);
-  is_written = pod_cli_write_json (object, partial != NULL ? partial : options->json, error);
-  json_object_unref (object);
-  return is_written;
+  return pod_cli_write_json (object, name, error);
+}
+
+static bool
+write_pictures (JsonObject *object, const char *title, const PodSearchResult *result, const Options *options, GError **error)
+{
+  g_autofree char *folder = name_of (options->plot, result);
+
+  if (!pod_report_has_gnuplot ())
+    fprintf (stderr, "podsim: gnuplot is not installed: %s gets data and script, no picture\n", folder);
+  return pod_report_search_plots (object, title, folder, error);
+}
+
+static bool
+write_page (JsonObject *object, const char *title, const PodSearchResult *result, const Options *options, GError **error)
+{
+  g_autofree char *file = name_of (options->report, result);
+
+  return pod_report_html_search (object, title, file, error);
+}
+
+static bool
+write_outputs (const PodSpace *space, const PodSearchRequest *request, const PodSearchResult *result, const Options *options, double wall_s, GError **error)
+{
+  const PodTopology *topology = g_ptr_array_index (space->machines, 0);
+  g_autofree char *title = g_strdup_printf ("%s on %s%s", space->model->name, topology->name, space->machines->len > 1 ? " and others" : "");
+  g_autoptr (JsonObject) object = NULL;
+
+  if (options->json == NULL && options->plot == NULL && options->report == NULL)
+    return true;
+  object = pod_search_to_json (space, request, result);
+  return (options->plot == NULL || write_pictures (object, title, result, options, error))
+         && (options->report == NULL || write_page (object, title, result, options, error))
+         && (options->json == NULL || write_json (object, result, options, wall_s, error));
 }
 
 static int
@@ -272,7 +309,7 @@ search (const PodScenario *scenario, PodSearchRequest *request, const Options *o
   if (options->timings)
     fprintf (stderr, "podsim: %.3f s, %" G_GUINT64_FORMAT " candidates, %" G_GUINT64_FORMAT " of them run, %" G_GUINT64_FORMAT " found in the database, %" G_GUINT64_FORMAT " bounded by their programs\n",
              wall_s, result->n_candidates, result->n_run, result->n_found, result->n_bounded);
-  if (!write_json (space, request, result, options, wall_s, &error))
+  if (!write_outputs (space, request, result, options, wall_s, &error))
     return pod_cli_fail (error);
   if (result->is_partial)
     {
@@ -302,6 +339,8 @@ search_command (int argc, char **argv, const PodTransport *transport)
     { "objective", 0, 0, G_OPTION_ARG_FILENAME, &options.objective, "what is least: time (default), cost, memory, comm", "O" },
     { "max-memory", 0, 0, G_OPTION_ARG_FILENAME, &options.max_memory, "the most memory of a device, peak and reserve (all of it)", "SIZE" },
     { "space", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.space, "limits a degree or varies an option: tp=1,2,4,8, pp=1:16:*2, recompute=none,full; may be repeated", "KEY=LIST" },
+    { "plot", 0, 0, G_OPTION_ARG_FILENAME, &options.plot, "pictures: the best as bars, and the fronts of --pareto, with data and gnuplot scripts", "DIR" },
+    { "report", 0, 0, G_OPTION_ARG_FILENAME, &options.report, "all of it as one HTML page, with the fronts of --pareto", "FILE" },
     { "pareto", 0, 0, G_OPTION_ARG_NONE, &options.pareto, "also the fronts of time against memory and of time against chips", NULL },
     { "exhaustive", 0, 0, G_OPTION_ARG_NONE, &options.exhaustive, "run every candidate, whatever its bounds", NULL },
     { "jobs", 0, 0, G_OPTION_ARG_FILENAME, &options.jobs, "threads (as many as processors)", "N" },

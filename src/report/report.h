@@ -49,6 +49,15 @@ bool pod_report_html_compare (JsonObject *result, const char *title, const char 
 bool pod_report_compare_plot (JsonObject *result, const char *title, const char *folder,
                               GError **error);
 
+/* A search (pod_search_to_json, with its fronts) as the pictures search-best, a bar for each of the
+ * best, search-memory and, where layouts use different numbers of chips, search-chips: the layouts
+ * that no other beats in time and in these. None where nothing fits. Errors: IO. */
+bool pod_report_search_plots (JsonObject *result, const char *title, const char *folder,
+                              GError **error);
+/* The same as a page, with what was refused. */
+bool pod_report_html_search (JsonObject *result, const char *title, const char *file,
+                             GError **error);
+
 /* What changed between two results: inputs that differ, and the terms of time and memory, whose
  * differences (B - A) add up to the whole one in picoseconds and bytes. Returns: (transfer full) */
 JsonObject *pod_report_diff (JsonObject *a, JsonObject *b);
