@@ -205,7 +205,7 @@ pictures ()
 {
   local drawn=$top/README/build/run
   if [ -n "$UPDATE" ]; then
-    cp "$drawn/timeline.svg" "$drawn/breakdown.png" "$SRC/docs/pictures/"
+    cp "$drawn/timeline.svg" "$drawn/breakdown.png" "$drawn/search-memory.png" "$drawn/search-best.png" "$SRC/docs/pictures/"
   elif cmp -s "$drawn/timeline.svg" "$SRC/docs/pictures/timeline.svg"; then
     echo 'ok docs/pictures/timeline.svg'
   else

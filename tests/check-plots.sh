@@ -105,4 +105,23 @@ for word in '<dt>fastest</dt>' '<span class="label">h100:8x8</span>' '<th scope=
 done
 verdict compare/page "$why"
 
+"$podsim" search --space "topology=h100:8x1;h100:8x2" --model llama3-8b --seq-len 2048 --global-batch 32 --layers 8 --space pp=1 --space cp=1 \
+  --top 4 --plot "$folder" --report "$folder/search.html" --json "$folder/search.json" >/dev/null 2>"$folder/err"
+verdict search "$(cat "$folder/err")"
+judge search-best 'best by time' 'time (ms)' 'forward and backward' 'h100:8x2: '
+judge search-memory 'peak and reserve (GB)' 'time of a step (ms)' 'no other layout is better in both'
+judge search-chips 'chips used' 'time of a step (ms)' 'h100:8x1: '
+why=
+for word in '<dt>best layout</dt>' 'id="memory"' 'id="chips"' '<span class="label">h100:8x2: '; do
+  grep -qF -- "$word" "$folder/search.html" || why="$why no $word"
+done
+verdict search/page "$why"
+# All of a front stands in the data, whatever is named, and the terms of a bar add up to its step
+why=
+sed -n '/"time_memory"/,/"time_chips"/p' "$folder/search.json" | grep -c '"command"' >"$folder/n"
+grep -c '^front' "$folder/search-memory.tsv" | cmp -s - "$folder/n" || why='not the whole front'
+awk -F '\t' 'NR > 1 { sum[$1] += $5 } END { for (i = 0; i < 4; i++) printf "%.0f\n", sum[i] * 1e12 }' "$folder/search-best.tsv" >"$folder/sums"
+sed -n '/"best"/,/"pareto"/s/.*"time_ps" *: *\([0-9]*\).*/\1/p' "$folder/search.json" | cmp -s - "$folder/sums" || why="$why bars are not their steps"
+verdict search/data "$why"
+
 exit "$status"
