@@ -60,7 +60,8 @@ static const struct
     1u << POD_SAMPLE_MOE | 1u << POD_SAMPLE_MOE_SKEWED,
     POD_DTYPE_BF16,
     1,
-    { { POD_SURFACE_EXPERTS, { "0.03 1 8 64 1024", "1 2 8 64 512", "1 8 64", "1 1.01 1.2" } } } },
+    { { POD_SURFACE_EXPERTS,
+        { "0.03 0.2 1 8 64 1024", "1 2 8 64 512", "1 8 16 128", "1 1.01" } } } },
 };
 
 /* -- the tables -------------------------------------------------------------------------------- */
