@@ -82,7 +82,8 @@ share_tokens (const PodKernelSample *sample, uint64_t *out_experts, uint64_t *ou
 /* Around the matmuls of experts run small kernels (TensorRT-LLM 1.x, CUTLASS mixture of experts),
  * counted in launches: the sort of the tokens by expert, the sums of the counts, the ends of both
  * matmuls. Those that copy and add up rows have a block for each, which walks along it: one launch
- * more for 1,024 values. One kernel sorts few tokens of up to 8 experts each, several sort others.
+ * more for 1,024 values. Many tokens, or more than 8 experts for each, take more: probably several
+ * kernels that sort instead of one; the table names none, and one model of it has more than 8.
  * The counts are fitted to the balanced rows of the H100 table: with next to no work, hidden 2048
  * takes 20 us, 4096 26, 6144 30; 22 experts of 512 a token take 28 us more than 8 of 256; from 384
  * to 512 tokens all rise by 5 us. */
