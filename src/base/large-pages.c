@@ -27,12 +27,14 @@ enum
   LARGEST_BYTES = 32 << 20,   /* what malloc takes from the heap, its limit */
 };
 
+/* Addresses that nobody uses count, too. */
 static bool
-is_limited (int resource)
+is_limited (void)
 {
-  struct rlimit limit;
+  struct rlimit space;
+  struct rlimit data;
 
-  return getrlimit (resource, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+  return getrlimit (RLIMIT_AS, &space) != 0 || getrlimit (RLIMIT_DATA, &data) != 0 || space.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY;
 }
 
 /* The heap grows at once by all that is reserved, from where a page begins, so that one advice holds for all of it; what is freed stays
@@ -46,7 +48,7 @@ pod_large_pages_begin (void)
   uintptr_t end;
   void *volatile grown; /* more than is left of what the libraries' constructors took; a pair that is not used is optimised away */
 
-  if (is_limited (RLIMIT_AS) || is_limited (RLIMIT_DATA)) /* addresses that nobody uses count there */
+  if (is_limited ())
     return;
   if (start == UINTPTR_MAX || (unaligned > 0 && sbrk ((intptr_t) (PAGE_BYTES - unaligned)) == (void *) -1))
     return;
