@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/mix.h"
+
 __extension__ typedef unsigned __int128 Sum;
 
 /* Colours while they are refined. Items are orbits of a symmetry, whose members are alike whatever the colours: ranks, the groups of each
@@ -31,16 +33,6 @@ typedef struct
   uint32_t *link_color;
   uint64_t *signature;    /* scratch, as long as the longest */
 } Coloring;
-
-/* splitmix64's finaliser (Steele, Lea, Flood 2014): mixes 64 bits well enough that equal sums mean equal multisets. */
-static uint64_t
-mix (uint64_t x)
-{
-  x += UINT64_C (0x9e3779b97f4a7c15);
-  x = (x ^ (x >> 30)) * UINT64_C (0xbf58476d1ce4e5b9);
-  x = (x ^ (x >> 27)) * UINT64_C (0x94d049bb133111eb);
-  return x ^ (x >> 31);
-}
 
 static uint64_t
 bits_of (double value)
@@ -79,7 +71,7 @@ recolor (const uint64_t *signature, uint32_t n, uint32_t *color)
   memset (values, 0xff, n_slots * sizeof *values);
   for (uint32_t i = 0; i < n; i++)
     {
-      size_t slot = mix (signature[i]) & (n_slots - 1);
+      size_t slot = pod_mix (signature[i]) & (n_slots - 1);
 
       while (values[slot] != UINT32_MAX && keys[slot] != signature[i])
         slot = (slot + 1) & (n_slots - 1);
@@ -141,24 +133,24 @@ refine_links (Coloring *c)
       for (uint32_t g = 0; c->like[r] == r && g < c->symmetry->n_group_orbits[route->comm]; g++)
         {
           const PodPlan *plan = plan_at (c->symmetry, route, g);
-          const uint64_t key = mix (((uint64_t) r << 32) + c->group_color[c->first_group[route->comm] + g]);
+          const uint64_t key = pod_mix (((uint64_t) r << 32) + c->group_color[c->first_group[route->comm] + g]);
           const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
           uint64_t share_q32 = 0; /* that of the entry before: most are alike */
-          Sum term = (Sum) mix (key) * n_like;
+          Sum term = (Sum) pod_mix (key) * n_like;
 
           for (uint32_t i = 0; i < plan->n_entries; i++)
             {
               if (plan->entries[i].share_q32 != share_q32)
                 {
                   share_q32 = plan->entries[i].share_q32;
-                  term = (Sum) mix (key ^ share_q32) * n_like;
+                  term = (Sum) pod_mix (key ^ share_q32) * n_like;
                 }
               c->sum[c->link_index[plan->entries[i].link]] += term;
             }
         }
     }
   for (uint32_t l = 0; l < c->n_links; l++)
-    c->signature[l] = mix (c->link_color[l]) + (uint64_t) (c->n_of_link[l] == 1 ? c->sum[l] : c->sum[l] / c->n_of_link[l]);
+    c->signature[l] = pod_mix (c->link_color[l]) + (uint64_t) (c->n_of_link[l] == 1 ? c->sum[l] : c->sum[l] / c->n_of_link[l]);
   return recolor (c->signature, c->n_links, c->link_color);
 }
 
@@ -173,10 +165,10 @@ refine_groups (Coloring *c)
 
       for (uint32_t g = 0; g < c->symmetry->n_group_orbits[k]; g++)
         {
-          uint64_t sum = mix (c->group_color[c->first_group[k] + g]);
+          uint64_t sum = pod_mix (c->group_color[c->first_group[k] + g]);
 
           for (uint32_t i = 0; i < comm->group_size; i++)
-            sum += mix (UINT64_C (0x51ed2701) ^ mix (c->rank_color[*orbit++]));
+            sum += pod_mix (UINT64_C (0x51ed2701) ^ pod_mix (c->rank_color[*orbit++]));
           c->signature[c->first_group[k] + g] = sum;
         }
     }
@@ -187,10 +179,10 @@ refine_groups (Coloring *c)
       for (uint32_t g = 0; g < c->symmetry->n_group_orbits[route->comm]; g++)
         {
           const PodPlan *plan = plan_at (c->symmetry, route, g);
-          uint64_t sum = mix (bits_of (plan->busiest_ratio) + (uint64_t) plan->latency_ps);
+          uint64_t sum = pod_mix (bits_of (plan->busiest_ratio) + (uint64_t) plan->latency_ps);
 
           for (uint32_t i = 0; c->like[r] == r && i < plan->n_entries; i++)
-            sum += mix (mix (((uint64_t) r << 32) + c->link_color[c->link_index[plan->entries[i].link]]) ^ plan->entries[i].share_q32);
+            sum += pod_mix (pod_mix (((uint64_t) r << 32) + c->link_color[c->link_index[plan->entries[i].link]]) ^ plan->entries[i].share_q32);
           c->signature[c->first_group[route->comm] + g] += sum;
         }
     }
@@ -202,10 +194,10 @@ refine_ranks (Coloring *c)
 {
   for (uint32_t orbit = 0; orbit < c->n_ranks; orbit++)
     {
-      uint64_t sum = mix (c->rank_color[orbit]);
+      uint64_t sum = pod_mix (c->rank_color[orbit]);
 
       for (uint32_t i = c->first_place[orbit]; i < c->first_place[orbit + 1]; i++)
-        sum += mix (c->place_key[i] + c->group_color[c->place_group[i]]);
+        sum += pod_mix (c->place_key[i] + c->group_color[c->place_group[i]]);
       c->signature[orbit] = sum;
     }
   return recolor (c->signature, c->n_ranks, c->rank_color);

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/mix.h"
 #include "exec/run-private.h"
 
 /* Represented ranks that differ by nothing but collectives of the step's end do the same until then. Where dp's reductions take a tree, the
@@ -38,15 +39,6 @@ struct PodTwins
   uint32_t *n_groups_of_route;
   GArray *held;        /* PodTaskEvent: leaders that came for something late */
 };
-
-static uint64_t
-mix (uint64_t x)
-{
-  x += UINT64_C (0x9e3779b97f4a7c15);
-  x = (x ^ (x >> 30)) * UINT64_C (0xbf58476d1ce4e5b9);
-  x = (x ^ (x >> 27)) * UINT64_C (0x94d049bb133111eb);
-  return x ^ (x >> 31);
-}
 
 /* -- which collectives are late ---- */
 
@@ -280,7 +272,7 @@ types_of (const PodFoldedPath *path, const uint64_t *type)
   qsort (types, path->n_entries, sizeof *types, compare_types);
   for (uint32_t i = 0; i < path->n_entries; i++)
     if (i == 0 || types[i] != types[i - 1])
-      sum += mix (types[i]);
+      sum += pod_mix (types[i]);
   return sum;
 }
 
@@ -293,13 +285,13 @@ find_types (const PodTwins *twins, const PodFold *fold)
   for (uint32_t l = 0; l < fold->n_links; l++)
     {
       memcpy (&type[l], &fold->capacity[l], sizeof *type);
-      type[l] = mix (type[l]);
+      type[l] = pod_mix (type[l]);
     }
   for (uint32_t r = 0; r < twins->n_routes; r++)
     for (uint32_t g = 0; !twins->is_late[r] && g < fold->n_groups[fold->comm_of_route[r]]; g++)
       {
         const PodFoldedPath *path = &fold->paths[r][g];
-        const uint64_t key = mix (((uint64_t) (r + 1) << 32) + twins->lead[fold->comm_of_route[r]][g]);
+        const uint64_t key = pod_mix (((uint64_t) (r + 1) << 32) + twins->lead[fold->comm_of_route[r]][g]);
 
         for (uint32_t i = 0; i < path->n_entries; i++)
           type[path->entries[i].link] += key * path->entries[i].share_q32;
