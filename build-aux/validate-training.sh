@@ -9,7 +9,8 @@ page=docs/validation.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"$PODSIM" validate training --per-row "$work/rows" >"$work/training"
+"$PODSIM" validate training --per-row "$work/rows" --plot "$work/plots" >"$work/training"
+cp "$work/plots/training.png" docs/pictures/validate-training.png
 build-aux/readme-steps.sh "$work/rows"
 build-aux/leave-one-chip-out.sh >"$work/left-out"
 "$PODSIM" validate memory >"$work/memory"

@@ -95,6 +95,15 @@ judge schedule 'stage 1' 'backward' 'time (ms)'
 verdict collective "$(cat "$folder/err")"
 judge collective 'size (bytes)' 'time (us)' 'bandwidth (GB/s)' busbw
 
+"$podsim" validate collectives --table "$SRC/workloads/measured/nccl-h200-large.tsv" --chip h200 --plot "$folder" >/dev/null 2>"$folder/err"
+verdict validate "$(cat "$folder/err")"
+judge collectives-nccl-h200-large-h200 'measured: time, us' 'predicted: time, us' '20 % more, less' 'all_reduce ('
+# As many points as the legend says, and as rows are judged
+"$podsim" validate collectives --table "$SRC/workloads/measured/nccl-h200-large.tsv" --chip h200 --per-row "$folder/rows" >/dev/null
+why=$(awk -F'\t' 'FNR == NR { if (FNR > 1 && $13 != "no") rows++; next } NF == 2 && $1 > 0 { points++ } END { if (rows == 0 || rows != points) print points " points, " rows " rows" }' \
+  "$folder/rows" "$folder/collectives-nccl-h200-large-h200.tsv")
+verdict validate/points "$why"
+
 "$podsim" compare --topology h100:8x8 --topology tpu-v5p:4x4x4 --model llama3-8b --global-batch 64 --layout "fsdp=16 tp=4" \
   --plot "$folder" --report "$folder/compare.html" >/dev/null 2>"$folder/err"
 verdict compare "$(cat "$folder/err")"

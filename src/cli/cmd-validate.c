@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/validate-plot.h"
 #include "cli/validate-private.h"
 #include "validate/validate-collectives.h"
 
@@ -268,6 +269,30 @@ leave_one_out (const Inputs *inputs, const char *template_name, GError **error)
   return true;
 }
 
+/* A picture for each table and chip, a colour for each operation. */
+static bool
+draw (const PodCollectiveValidation *validation, const Inputs *inputs, const char *folder, GError **error)
+{
+  for (unsigned i = 0; i < inputs->n; i++)
+    {
+      g_autofree char *table = g_path_get_basename (inputs->inputs[i].file);
+      g_autofree char *title = g_strdup_printf ("collectives, %s on %s", table, inputs->inputs[i].chip);
+      g_autofree char *name = g_strdup_printf ("collectives-%.*s-%s", (int) strcspn (table, "."), table, inputs->inputs[i].chip);
+      g_autoptr (PodScatter) scatter = pod_cli_scatter_new (name, title, "time, us");
+
+      for (guint v = 0; v < validation->verdicts->len; v++)
+        {
+          const PodCollectiveVerdict *verdict = &g_array_index (validation->verdicts, PodCollectiveVerdict, v);
+
+          if (verdict->input == i && verdict->sample.is_judged)
+            pod_cli_scatter_add (scatter, pod_collective_name (verdict->sample.kind), verdict->sample.time_s * 1e6, verdict->predicted_s * 1e6);
+        }
+      if (!pod_cli_scatter_draw (scatter, folder, error))
+        return false;
+    }
+  return true;
+}
+
 static bool
 validate_collectives (const PodValidateOptions *options, GError **error)
 {
@@ -305,6 +330,8 @@ validate_collectives (const PodValidateOptions *options, GError **error)
       if (!pod_output_save (options->per_row, text, error))
         return false;
     }
+  if (options->plot != NULL && !draw (validation, &inputs, options->plot, error))
+    return false;
   if (options->json != NULL)
     {
       g_autoptr (JsonObject) result
@@ -326,6 +353,7 @@ options_clear (PodValidateOptions *options)
   g_free (options->library);
   g_free (options->json);
   g_free (options->per_row);
+  g_free (options->plot);
   g_free (options->leave_one_out);
   g_free (options->fidelity);
 }
@@ -387,6 +415,8 @@ pod_cmd_validate (int argc, char **argv)
       "Write every number as JSON (- for stdout)", "FILE" },
     { "per-row", 0, 0, G_OPTION_ARG_FILENAME, &options.per_row,
       "Write measured and predicted figures of each row", "FILE" },
+    { "plot", 0, 0, G_OPTION_ARG_FILENAME, &options.plot,
+      "Draw predicted over measured: PNG and SVG by gnuplot, with data and scripts", "DIR" },
     { "leave-one-out", 0, 0, G_OPTION_ARG_FILENAME, &options.leave_one_out,
       "collectives: fit the common entry of this template to all chips but one, judge that one",
       "L" },

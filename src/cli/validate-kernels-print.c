@@ -7,6 +7,7 @@
 #include "base/output.h"
 #include "base/table.h"
 #include "cli/cli.h"
+#include "cli/validate-plot.h"
 #include "cli/validate-private.h"
 #include "validate/validate-kernels.h"
 
@@ -165,6 +166,31 @@ print_text (PodKernelValidation *validation)
   printf ("\nWorst rows\n\n%s", worst_text);
 }
 
+/* A picture for each table, a colour for each kind and dtype. */
+static bool
+draw (const PodKernelValidation *validation, const char *folder, GError **error)
+{
+  for (guint i = 0; i < validation->sources->len; i++)
+    {
+      const char *source = g_ptr_array_index (validation->sources, i);
+      g_autofree char *title = g_strdup_printf ("kernels, %s", source);
+      g_autofree char *name = g_strdup_printf ("kernels-%.*s", (int) strcspn (source, "."), source);
+      g_autoptr (PodScatter) scatter = pod_cli_scatter_new (name, title, "time, us");
+
+      for (guint v = 0; v < validation->verdicts->len; v++)
+        {
+          const PodKernelVerdict *verdict = &g_array_index (validation->verdicts, PodKernelVerdict, v);
+          g_autofree char *series = g_strdup_printf ("%s %s", pod_sample_kind_name (verdict->sample.kind), pod_dtype_name (verdict->sample.dtype));
+
+          if (verdict->input == i)
+            pod_cli_scatter_add (scatter, series, verdict->sample.time_s * 1e6, verdict->predicted_s * 1e6);
+        }
+      if (!pod_cli_scatter_draw (scatter, folder, error))
+        return false;
+    }
+  return true;
+}
+
 static bool
 write_files (const PodKernelValidation *validation, const PodValidateOptions *options,
              GError **error)
@@ -177,6 +203,8 @@ write_files (const PodKernelValidation *validation, const PodValidateOptions *op
       if (!pod_output_save (options->per_row, text, error))
         return false;
     }
+  if (options->plot != NULL && !draw (validation, options->plot, error))
+    return false;
   if (options->json != NULL)
     {
       g_autoptr (JsonObject) result = pod_kernel_validation_to_json (validation);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "cli/cli.h"
+#include "cli/validate-plot.h"
 #include "cli/validate-private.h"
 #include "validate/training-sources.h"
 #include "validate/validate-training.h"
@@ -285,6 +286,45 @@ list_files (const PodValidateOptions *options, GError **error)
   return g_steal_pointer (&files);
 }
 
+/* Counted rows of a group (nullable: of those that are in none), a colour for each source; with @has_groups all, a colour for each group. */
+static bool
+draw_group (const PodTrainingValidation *validation, PodTrainingKind kind, const char *group, bool has_groups, const char *folder, GError **error)
+{
+  const char *what = kind == POD_TRAINING_MEMORY ? "memory" : "training";
+  const char *rows = has_groups ? "all rows" : group != NULL ? group : "sources in no group";
+  const double unit = kind == POD_TRAINING_MEMORY ? 1e9 : 1;
+  g_autofree char *name = has_groups ? g_strdup (what) : g_strdup_printf ("%s-%s", what, group != NULL ? group : "others");
+  g_autofree char *title = g_strdup_printf ("%s: %s", what, rows);
+  g_autoptr (PodScatter) scatter = pod_cli_scatter_new (name, title, kind == POD_TRAINING_MEMORY ? "peak of a device, GB" : "time of a step, s");
+
+  for (guint i = 0; i < validation->verdicts->len; i++)
+    {
+      const PodTrainingVerdict *v = g_ptr_array_index (validation->verdicts, i);
+      const PodTrainingSource *source = pod_training_source (v->row);
+      const char *of_group = source != NULL ? source->group : NULL;
+      const char *series = has_groups ? (of_group != NULL ? of_group : "others") : v->row->source;
+
+      if (pod_training_is_counted (v, kind) && (has_groups || g_strcmp0 (of_group, group) == 0))
+        pod_cli_scatter_add (scatter, series, v->measured[kind] / unit, v->predicted[kind] / unit);
+    }
+  return pod_cli_scatter_draw (scatter, folder, error);
+}
+
+static bool
+draw (const PodTrainingValidation *validation, PodTrainingKind kind, const char *folder, GError **error)
+{
+  g_autoptr (GPtrArray) seen = g_ptr_array_new ();
+
+  for (const PodTrainingSource *source = pod_training_sources; source->key != NULL; source++)
+    if (source->group != NULL && !g_ptr_array_find_with_equal_func (seen, source->group, g_str_equal, NULL))
+      {
+        g_ptr_array_add (seen, (gpointer) source->group);
+        if (!draw_group (validation, kind, source->group, false, folder, error))
+          return false;
+      }
+  return draw_group (validation, kind, NULL, false, folder, error) && draw_group (validation, kind, NULL, true, folder, error);
+}
+
 static bool
 write_outputs (const PodTrainingValidation *validation, PodTrainingKind kind,
                const PodValidateOptions *options, GError **error)
@@ -297,6 +337,8 @@ write_outputs (const PodTrainingValidation *validation, PodTrainingKind kind,
       if (!pod_output_save (options->per_row, text, error))
         return false;
     }
+  if (options->plot != NULL && !draw (validation, kind, options->plot, error))
+    return false;
   if (options->json != NULL)
     {
       g_autoptr (JsonObject) result = pod_training_to_json (validation, kind);

@@ -10,6 +10,7 @@ typedef struct
   char *library;
   char *json;
   char *per_row;
+  char *plot;
   char *leave_one_out;
   char *fidelity;
   int all_rows;
