@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/validate-plot.h"
 #include "cli/validate-private.h"
-#include "validate/validate-kernels.h"
+#include "validate/untuned-experts.h"
 
 /* podsim validate kernels: matmuls, attention and experts against measured ones. */
 
@@ -101,7 +101,7 @@ make_table (const PodKernelValidation *validation)
   for (guint i = 0; i < validation->sources->len; i++)
     for (int kind = 0; kind < POD_N_SAMPLE_KINDS; kind++)
       for (int dtype = 0; dtype < POD_N_DTYPES; dtype++)
-        add_group (table, validation, &(PodKernelFilter){ (int) i, kind, dtype });
+        add_group (table, validation, &(PodKernelFilter){ .input = (int) i, .kind = kind, .dtype = dtype });
   return table;
 }
 
@@ -146,10 +146,30 @@ compare_worst (gconstpointer a, gconstpointer b)
   return (x->sample.line > y->sample.line) - (x->sample.line < y->sample.line);
 }
 
+/* Experts without the cases that ran by another kernel than the same shape did. */
+static void
+print_untuned (const PodKernelValidation *validation)
+{
+  static const PodSampleKind kinds[] = { POD_SAMPLE_MOE, POD_SAMPLE_MOE_SKEWED };
+
+  if (validation->n_untuned == 0)
+    return;
+  printf ("%u of %u cases of experts ran %g times as long as the same shape under another split of tokens, or longer. Without them:\n",
+          validation->n_untuned, validation->n_cases, POD_UNTUNED_RATIO);
+  for (size_t i = 0; i < G_N_ELEMENTS (kinds); i++)
+    {
+      const PodErrorSummary summary
+          = pod_kernel_summary (validation, &(PodKernelFilter){ .input = -1, .kind = (int) kinds[i], .dtype = -1, .has_no_untuned = true });
+
+      printf ("  %-10s  %u rows: mean error %.1f %%, median %.1f %%, 90th percentile %.1f %%\n", pod_sample_kind_name (kinds[i]), summary.n_rows,
+              summary.mape * 100, summary.median_error * 100, summary.p90_error * 100);
+    }
+}
+
 static void
 print_text (PodKernelValidation *validation)
 {
-  PodErrorSummary summary = pod_kernel_summary (validation, &(PodKernelFilter){ -1, -1, -1 });
+  PodErrorSummary summary = pod_kernel_summary (validation, &(PodKernelFilter){ .input = -1, .kind = -1, .dtype = -1 });
   g_autoptr (PodTable) table = make_table (validation);
   g_autofree char *text = pod_table_to_text (table);
   g_autoptr (PodTable) worst = NULL;
@@ -160,6 +180,7 @@ print_text (PodKernelValidation *validation)
           text, summary.n_rows, summary.mape * 100, summary.median_error * 100,
           summary.p90_error * 100, summary.bias * 100, validation->skipped->len,
           pod_kernel_n_beyond_ideal (validation, -1));
+  print_untuned (validation);
   g_array_sort (validation->verdicts, compare_worst);
   worst = list_verdicts (validation, validation->verdicts, N_WORST);
   worst_text = pod_table_to_text (worst);

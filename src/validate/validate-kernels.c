@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "topology/chip.h"
+#include "validate/untuned-experts.h"
 
 static PodKernelValidation *
 validation_new (void)
@@ -64,6 +65,7 @@ pod_validate_kernels (const PodKernelValidationInput *inputs, unsigned n_inputs,
   for (unsigned i = 0; i < n_inputs; i++)
     if (!judge_table (validation, &inputs[i], error))
       return NULL;
+  validation->n_untuned = pod_mark_untuned_experts (validation->verdicts, &validation->n_cases);
   return g_steal_pointer (&validation);
 }
 
@@ -80,7 +82,7 @@ is_counted (const PodKernelFilter *filter, const PodKernelVerdict *verdict)
 {
   return (filter->input < 0 || (unsigned) filter->input == verdict->input)
          && (filter->kind < 0 || (unsigned) filter->kind == verdict->sample.kind)
-         && (filter->dtype < 0 || (unsigned) filter->dtype == verdict->sample.dtype);
+         && (filter->dtype < 0 || (unsigned) filter->dtype == verdict->sample.dtype) && !(filter->has_no_untuned && verdict->is_untuned);
 }
 
 PodErrorSummary
@@ -128,6 +130,7 @@ static void
 add_group (JsonArray *groups, const PodKernelValidation *validation, const PodKernelFilter *filter)
 {
   PodErrorSummary summary = pod_kernel_summary (validation, filter);
+  PodKernelFilter tuned = *filter;
   JsonObject *object;
 
   if (summary.n_rows == 0)
@@ -138,6 +141,10 @@ add_group (JsonArray *groups, const PodKernelValidation *validation, const PodKe
   pod_result_set_string (object, "kind", pod_sample_kind_name ((PodSampleKind) filter->kind));
   pod_result_set_string (object, "dtype", pod_dtype_name ((PodDtype) filter->dtype));
   set_summary (object, &summary);
+  tuned.has_no_untuned = true;
+  summary = pod_kernel_summary (validation, &tuned);
+  pod_result_set_int (object, "rows_tuned", summary.n_rows);
+  pod_result_set_double (object, "mape_tuned", summary.mape);
   json_array_add_object_element (groups, object);
 }
 
@@ -145,7 +152,7 @@ static void
 add_source (JsonObject *sources, JsonArray *groups, const PodKernelValidation *validation,
             int input)
 {
-  PodErrorSummary summary = pod_kernel_summary (validation, &(PodKernelFilter){ input, -1, -1 });
+  PodErrorSummary summary = pod_kernel_summary (validation, &(PodKernelFilter){ .input = input, .kind = -1, .dtype = -1 });
   JsonObject *source = json_object_new ();
 
   set_summary (source, &summary);
@@ -154,14 +161,14 @@ add_source (JsonObject *sources, JsonArray *groups, const PodKernelValidation *v
                                  source);
   for (int kind = 0; kind < POD_N_SAMPLE_KINDS; kind++)
     for (int dtype = 0; dtype < POD_N_DTYPES; dtype++)
-      add_group (groups, validation, &(PodKernelFilter){ input, kind, dtype });
+      add_group (groups, validation, &(PodKernelFilter){ .input = input, .kind = kind, .dtype = dtype });
 }
 
 JsonObject *
 pod_kernel_validation_to_json (const PodKernelValidation *validation)
 {
   JsonObject *object = json_object_new (), *sources = json_object_new ();
-  PodErrorSummary summary = pod_kernel_summary (validation, &(PodKernelFilter){ -1, -1, -1 });
+  PodErrorSummary summary = pod_kernel_summary (validation, &(PodKernelFilter){ .input = -1, .kind = -1, .dtype = -1 });
   JsonArray *array;
 
   pod_result_set_int (object, "schema_version", 1);

@@ -18,6 +18,7 @@ typedef struct
   unsigned input; /* which table */
   double predicted_s;
   double ideal_s;
+  bool is_untuned; /* experts by another kernel than the same shape's (untuned-experts.h): counted, unless a filter leaves it out */
 } PodKernelVerdict;
 
 typedef struct
@@ -25,6 +26,8 @@ typedef struct
   GPtrArray *sources; /* (element-type utf8) "h100-gemm.tsv h100" of each input */
   GArray *verdicts;   /* PodKernelVerdict */
   GPtrArray *skipped; /* (element-type utf8) */
+  unsigned n_cases;   /* of experts */
+  unsigned n_untuned; /* of them */
 } PodKernelValidation;
 
 /* Which verdicts a summary counts. */
@@ -33,6 +36,7 @@ typedef struct
   int input; /* -1: all */
   int kind;  /* -1: all */
   int dtype; /* -1: all */
+  bool has_no_untuned;
 } PodKernelFilter;
 
 /* Predicts every row of the tables. O(rows). Returns: (transfer full) (nullable) */
