@@ -16,6 +16,12 @@ value ()
   sed -n "s/^ *<$2 value=\"\([0-9.]*\).*/\1/p" "topologies/chips/$1.xml"
 }
 
+# measured CHIP ELEMENT: the value, unless it was taken from other chips
+measured ()
+{
+  sed -n "/^ *<$2 value=/{N;/not measured on this chip/d;s/^ *<$2 value=\"\([0-9.]*\).*/\1/p;}" "topologies/chips/$1.xml"
+}
+
 # means ELEMENT=UNIT... -- CHIP...: lines of a chip file with the chips' mean values
 means ()
 {
@@ -23,8 +29,8 @@ means ()
   while [ "$1" != -- ]; do elements+=("$1"); shift; done
   shift
   for element in "${elements[@]}"; do
-    for chip; do value "$chip" "${element%%=*}"; done |
-      awk -v name="${element%%=*}" -v unit="${element#*=}" '{ sum += $1 } END { printf "  <%s value=\"%.4g%s\" source=\"as other chips\"/>\n", name, sum / NR, unit }'
+    for chip; do measured "$chip" "${element%%=*}"; done |
+      awk -v name="${element%%=*}" -v unit="${element#*=}" '{ sum += $1 } END { if (NR > 0) printf "  <%s value=\"%.4g%s\" source=\"as other chips\"/>\n", name, sum / NR, unit }'
   done
 }
 
@@ -36,15 +42,23 @@ core_rate ()
     awk 'NR == 1 { per_core = $2 / $3; if (NF < 3) per_core = $1 / $2; next } { sum += $1 / ($2 / $3) } END { printf "  <core_bandwidth value=\"%.4g GB/s\" source=\"as other chips\"/>\n", sum / (NR - 1) * per_core }'
 }
 
+# attention_rate CHIP OTHERS...: a line with CHIP's matmul efficiency times the part of theirs that attention reaches on the others
+attention_rate ()
+{
+  local chip
+  for chip; do echo "$(value "$chip" attention_efficiency) $(value "$chip" matmul_efficiency)"; done |
+    awk 'NR == 1 { own = $2; next } { sum += $1 / $2 } END { printf "  <attention_efficiency value=\"%.4g\" source=\"as other chips\"/>\n", own * sum / (NR - 1) }'
+}
+
 # strip CHIP RATIO OTHERS: of its file what is no datasheet
 strip ()
 {
   # shellcheck disable=SC2086 # the other chips, apart
   awk -v power="$(awk -v t="$(value "$1" tdp)" -v r="$2" 'BEGIN { printf "%.0f", t * r }')" \
-    -v others="$(means attention_efficiency= attention_softmax_dims= 'attention_launch= us' 'attention_block= us' matmul_hbm_efficiency= \
-      'tile_overhead= us' 'split_k_overhead= us' -- $3; core_rate "$1" $3)" '
+    -v others="$(means attention_softmax_dims= 'attention_launch= us' 'cast_launch= us' 'attention_block= us' matmul_hbm_efficiency= \
+      'tile_overhead= us' 'split_k_overhead= us' -- $3; core_rate "$1" $3; attention_rate "$1" $3)" '
     /<[a-z0-9_]*_surface/ { skip = 1 }
-    /<(attention_[a-z0-9_]*|matmul_hbm_efficiency|core_bandwidth|tile_overhead|split_k_overhead|unaligned_matmul|matmul_power|clock_spread|hbm_efficiency|network_efficiency|collective_launch) / { skip = 2 }
+    /<(attention_[a-z0-9_]*|cast_launch|matmul_hbm_efficiency|core_bandwidth|tile_overhead|split_k_overhead|unaligned_matmul|matmul_power|clock_spread|hbm_efficiency|network_efficiency|collective_launch) / { skip = 2 }
     !skip && /<\/chip>/ { print others; printf "  <matmul_power value=\"%s W\" source=\"as other chips\"/>\n", power }
     !skip { print }
     skip == 1 && /<\/[a-z0-9_]*_surface>/ { skip = 0 }

@@ -94,6 +94,7 @@ static const Fact facts[] = {
   { "attention_efficiency", "attention_efficiency_ratio", FACT_PLAIN, AT (attention_efficiency) },
   { "attention_softmax_dims", "attention_softmax_dims", FACT_PLAIN, AT (attention_softmax_dims) },
   { "attention_launch", "attention_launch_s", FACT_SECONDS, AT (attention_launch_s) },
+  { "cast_launch", "cast_launch_s", FACT_SECONDS, AT (cast_launch_s) },
   { "attention_block", "attention_block_s", FACT_SECONDS, AT (attention_block_s) },
   { "matmul_hbm_efficiency", "matmul_hbm_efficiency_ratio", FACT_PLAIN,
     AT (matmul_hbm_efficiency) },

@@ -125,6 +125,7 @@ typedef struct
   double attention_efficiency;   /* flash attention forward against peak, head_dim 128, long sequences */
   double attention_softmax_dims; /* the softmax of a (query, key) pair costs as much as this many elements of head_dim */
   double attention_launch_s;     /* floor of one attention op with its layout kernels; 0 = launch_s */
+  double cast_launch_s;          /* floor of quantising the operand of a matmul, as inference engines do; 0 = four launches */
   double attention_block_s;      /* GPUs: start and end of one block of queries on a core */
   double matmul_hbm_efficiency;  /* reachable fraction of HBM bandwidth in a matmul; 0 = hbm_efficiency */
   double core_bytes_per_s;       /* GPUs: what one core (SM, CU) pulls in on its own; 0 = no limit */
