@@ -1,5 +1,8 @@
 #include "collective/plan-private.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "base/units.h"
 
 /* Plans priced by a library's cost table. */
@@ -65,6 +68,39 @@ add_rates (const PodPlanRequest *request, const PodPlan *plan, PodLibraryShape *
     }
 }
 
+/* NCCL opens a channel on each NIC that the members of a node reach, and a second one where the NIC
+ * is fast: above 25 GB/s, with more than 4 above 50 (NVIDIA/nccl@5067397 (2.30.7),
+ * src/graph/search.cc: ncclTopoDupChannels after a table of speeds in which NICs of 200 Gb/s count
+ * 24 GB/s and of 400 Gb/s 48). */
+static double
+n_channels (const PodPlanRequest *request)
+{
+  const PodTopology *topology = request->topology;
+  double per_chip = (double) topology->n_nics / topology->chips_per_node, n, nic_bytes_per_s;
+  uint32_t up, down;
+  PodLink link;
+
+  if (topology->n_nics == 0 || !pod_topology_nic_links (topology, request->group->devices[0], &up, &down))
+    return 0;
+  pod_topology_link (topology, up, &link);
+  nic_bytes_per_s = link.bytes_per_s.nominal / per_chip;
+  n = MAX (floor (request->nodes.n_least * per_chip / topology->chip->devices_per_chip), 1);
+  return nic_bytes_per_s > (n > 4 ? 50e9 : 25e9) ? 2 * n : n;
+}
+
+/* Both of two trees send half of the bytes up and half down: NCCL halves its bus bandwidth. */
+static double
+channel_s_per_byte (const PodPlanRequest *request, const PodPlan *plan)
+{
+  const double *rates = request->device != NULL ? request->device->tree_channel_bytes_per_s : NULL;
+  double n = rates != NULL && rates[0] > 0 && plan->n_net_steps > 0
+                     && strcmp (plan->algorithm, "double-tree") == 0
+                 ? n_channels (request)
+                 : 0;
+
+  return n > 0 ? 2 / (n * rates[request->nodes.n_nodes > 2]) : 0;
+}
+
 void
 pod_library_shape (const PodPlanRequest *request, const PodPlan *plan, PodLibraryShape *out)
 {
@@ -76,6 +112,7 @@ pod_library_shape (const PodPlanRequest *request, const PodPlan *plan, PodLibrar
     .n_net_steps = plan->n_net_steps,
     .net_latency_s = (double) plan->net_latency_ps * 1e-12,
     .own_s_per_byte = own_s_per_byte (request),
+    .channel_s_per_byte = channel_s_per_byte (request, plan),
   };
   /* The links of a file say their latency, which no library's step was fitted with */
   if (request->topology->fabric == POD_FABRIC_GRAPH)

@@ -97,7 +97,7 @@ tuner_cost (const PodLibraryPath *path, const PodLibraryShape *shape, double byt
          + shape->n_net_steps * path->tuner_net_step_s
          + bytes
                * MAX (shape->inside_s_per_byte / path->tuner_rate_ratio,
-                      shape->across_s_per_byte / net_rate);
+                      MAX (shape->across_s_per_byte, shape->channel_s_per_byte) / net_rate);
 }
 
 void

@@ -112,6 +112,7 @@ pod_library_device_free (PodLibraryDevice *device)
     return;
   g_strfreev (device->chips);
   g_free (device->channels_source);
+  g_free (device->tree_channel_source);
   g_free (device->source);
   g_free (device->date);
   g_ptr_array_unref (device->paths);
@@ -144,6 +145,7 @@ pod_library_device_copy (const PodLibraryDevice *device)
 
   copy->chips = g_strdupv (device->chips);
   copy->channels_source = g_strdup (device->channels_source);
+  copy->tree_channel_source = g_strdup (device->tree_channel_source);
   copy->source = g_strdup (device->source);
   copy->date = g_strdup (device->date);
   copy->paths = g_ptr_array_new_with_free_func (path_free);
@@ -287,6 +289,28 @@ read_switch (const PodXml *xml, PodXmlNode *node, PodLibraryDevice *device, GErr
   return true;
 }
 
+static const char *const tree_channel_attributes[] = { "tree_channel_rate_2", "tree_channel_rate" };
+
+static bool
+read_tree_channels (const PodXml *xml, PodXmlNode *node, PodLibraryDevice *device, GError **error)
+{
+  for (size_t k = 0; k < G_N_ELEMENTS (tree_channel_attributes); k++)
+    {
+      double *rate = &device->tree_channel_bytes_per_s[k];
+
+      if (!pod_xml_get_quantity (xml, node, tree_channel_attributes[k], POD_UNIT_BYTES_PER_S, false, rate, error))
+        return false;
+      if (!(*rate >= 0 && *rate < 1e15))
+        return pod_xml_error (xml, node, error, "%s must be a rate", tree_channel_attributes[k]);
+    }
+  device->tree_channel_source = pod_xml_attr (node, "tree_channel_source");
+  if ((device->tree_channel_bytes_per_s[0] > 0) != (device->tree_channel_bytes_per_s[1] > 0)
+      || (device->tree_channel_bytes_per_s[0] > 0) != (device->tree_channel_source != NULL))
+    return pod_xml_error (xml, node, error,
+                          "tree_channel_rate_2, tree_channel_rate and tree_channel_source go together");
+  return true;
+}
+
 static bool
 read_device (const PodXml *xml, PodXmlNode *node, PodLibrary *library, GError **error)
 {
@@ -299,7 +323,7 @@ read_device (const PodXml *xml, PodXmlNode *node, PodLibrary *library, GError **
   device->chips = g_strsplit (chips, " ", -1);
   device->source = pod_xml_attr (node, "source");
   device->date = pod_xml_attr (node, "date");
-  if (!read_switch (xml, node, device, error))
+  if (!read_switch (xml, node, device, error) || !read_tree_channels (xml, node, device, error))
     return false;
   for (PodXmlNode *child = pod_xml_child (node, NULL); child != NULL;
        child = pod_xml_next (child, NULL))
@@ -604,6 +628,14 @@ append_device (GString *out, const PodLibraryDevice *device)
   if (device->n_sms > 0)
     g_string_append_printf (out, " sms=\"%u\"", device->n_sms);
   append_attribute (out, "channels_source", device->channels_source);
+  for (size_t k = 0; k < G_N_ELEMENTS (tree_channel_attributes); k++)
+    if (device->tree_channel_bytes_per_s[k] > 0)
+      {
+        g_autofree char *rate = pod_format_double (device->tree_channel_bytes_per_s[k] / 1e9);
+
+        g_string_append_printf (out, " %s=\"%s GB/s\"", tree_channel_attributes[k], rate);
+      }
+  append_attribute (out, "tree_channel_source", device->tree_channel_source);
   append_attribute (out, "date", device->date);
   append_attribute (out, "source", device->source);
   g_string_append (out, ">\n");

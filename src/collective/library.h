@@ -68,6 +68,10 @@ typedef struct
   unsigned n_channels;       /* communication blocks of a large collective; 0 = unknown */
   unsigned n_sms;            /* SMs that they hold; 0 = none (DMA) or unknown */
   char *channels_source;     /* (owned) (nullable) of both */
+  /* What the library believes that a channel of a tree carries between two nodes, and between more;
+   * 0 = no such belief. A channel is a NIC, or a part of one: pod_library_shape. */
+  double tree_channel_bytes_per_s[2];
+  char *tree_channel_source; /* (owned) (nullable) */
   char *source;              /* (owned) (nullable) */
   char *date;                /* (owned) (nullable) of the data */
   GPtrArray *paths;          /* (owned) (element-type PodLibraryPath) */
@@ -140,6 +144,7 @@ typedef struct
   double net_latency_s;     /* of those steps' links */
   double inside_s_per_byte; /* slowest scale-up link at its nominal rate, per payload byte */
   double across_s_per_byte; /* slowest NIC or tree link */
+  double channel_s_per_byte; /* what the library believes of its channels between nodes; 0 = none */
   double own_s_per_byte;    /* 1/n of the payload at the nominal rate of a port */
   double floor_s;           /* of the chip: replaces launch where the entry is "*" */
 } PodLibraryShape;

@@ -131,15 +131,39 @@ residual_bytes (const PodEmitter *emitter)
   return emitter->residual_tokens * (double) emitter->job->model->hidden * emitter->element_bytes;
 }
 
+/* Do tensor ranks that all hold what flows between layers send a part each (Megatron-LM's scatter/gather of 2021, arXiv 2104.04473
+ * section 4.1; DeepSpeed's pipe_partitioned)? With sequence parallelism a rank has no more than its part. */
+static bool
+is_scattered (const PodEmitter *emitter)
+{
+  return emitter->job->scatters_sends && emitter->tp_comm != POD_NO_COMM && !emitter->job->layout.is_sequence_parallel;
+}
+
+/* One of the two ends of what a stage sends to its neighbour. */
+static uint32_t
+hand_over (PodChunk *chunk, uint32_t comm, PodStream stream, PodPhase phase, const char *name)
+{
+  PodEmitter *emitter = chunk->emitter;
+  const double n_parts = is_scattered (emitter) ? emitter->job->layout.degree[POD_AXIS_TP] : 1;
+
+  if (comm == POD_NO_COMM)
+    return POD_NO_OP;
+  return pod_builder_collective (&emitter->builder, phase, -1, name, stream, comm, POD_SEND, (uint64_t) (residual_bytes (emitter) / n_parts));
+}
+
 /* Receives what the neighbour stage sends. */
 static uint32_t
 receive (PodChunk *chunk, uint32_t comm, PodStream stream, PodPhase phase, const char *name)
 {
   PodEmitter *emitter = chunk->emitter;
+  const uint32_t part = hand_over (chunk, comm, stream, phase, name);
+  uint32_t whole;
 
-  if (comm == POD_NO_COMM)
-    return POD_NO_OP;
-  return pod_builder_collective (&emitter->builder, phase, -1, name, stream, comm, POD_SEND, (uint64_t) residual_bytes (emitter));
+  if (part == POD_NO_OP || !is_scattered (emitter))
+    return part;
+  whole = pod_builder_collective (&emitter->builder, phase, -1, "gather what arrived", POD_STREAM_TP, emitter->tp_comm, POD_ALL_GATHER, (uint64_t) residual_bytes (emitter));
+  pod_builder_depend (&emitter->builder, whole, part);
+  return whole;
 }
 
 /* Sends @value once the pass is through: frameworks return from a backward (its last weight gradient included) before they
@@ -147,7 +171,7 @@ receive (PodChunk *chunk, uint32_t comm, PodStream stream, PodPhase phase, const
 static void
 send (PodChunk *chunk, uint32_t comm, PodStream stream, PodPhase phase, const char *name, uint32_t value, uint32_t last_compute)
 {
-  uint32_t op = receive (chunk, comm, stream, phase, name);
+  uint32_t op = hand_over (chunk, comm, stream, phase, name);
 
   if (op == POD_NO_OP)
     return;

@@ -50,6 +50,7 @@ typedef struct
   bool is_synced_once;          /* FSDP gathers weights and scatters gradients once a step: both stand whole between its microbatches */
   bool is_tp_overlapped;        /* collective matmul: tp's gathers and reductions in pieces behind their matmuls */
   bool is_p2p_overlapped;       /* a stage computes on while it sends */
+  bool scatters_sends;          /* tensor ranks that all hold a stage's output send a part each and gather what arrives */
   bool is_dp_overlapped;        /* gradient reductions behind backward compute */
   double expert_load;           /* copies of tokens that the busiest rank's experts compute, over the mean; with a capacity factor
                                    that factor, for all experts are filled up to it */

@@ -319,6 +319,7 @@ choose_layout (const PodScenario *scenario, PodRun *run, GError **error)
     }
   job->layout.is_sequence_parallel = scenario->sequence_parallel != 0;
   job->is_p2p_overlapped = scenario->overlap_p2p != 0;
+  job->scatters_sends = scenario->scatter_p2p == 1;
   job->is_dp_overlapped = scenario->overlap_dp != 0;
   if (scenario->grad_bucket != NULL && !pod_parse_whole (scenario->grad_bucket, POD_UNIT_BYTES, &job->bucket_bytes, error))
     {

@@ -525,6 +525,7 @@ set_options (const PodScenario *scenario, PodRun *run)
     pod_result_set_string (r, "options.cp_kind", pod_cp_kind_names[job->layout.cp_kind]);
   pod_result_set_int (r, "options.document_len", (int64_t) scenario->document_len);
   pod_result_set_bool (r, "options.overlap_p2p", job->is_p2p_overlapped);
+  pod_result_set_bool (r, "options.scatter_p2p", job->scatters_sends);
   pod_result_set_bool (r, "options.overlap_ep", scenario->overlap_ep == 1);
   pod_result_set_string (r, "options.fsdp_sync", job->is_synced_once ? "step" : "microbatch");
   pod_result_set_int (r, "options.lora", (int64_t) job->lora_rank);

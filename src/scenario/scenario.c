@@ -48,6 +48,7 @@ const PodOption pod_scenario_options[] = {
   { "overlap-fsdp", POD_OPTION_FLAG, AT (overlap_fsdp), NULL, "gather weights ahead of their use (on)" },
   { "overlap-dp", POD_OPTION_FLAG, AT (overlap_dp), NULL, "reduce gradients behind backward compute (on)" },
   { "overlap-tp", POD_OPTION_FLAG, AT (overlap_tp), NULL, "collective matmul: tp collectives in pieces behind their matmuls (off)" },
+  { "scatter-p2p", POD_OPTION_FLAG, AT (scatter_p2p), NULL, "without sequence parallelism each tensor rank sends its part to the next stage, which gathers what arrives (off)" },
   { "overlap-p2p", POD_OPTION_FLAG, AT (overlap_p2p), NULL, "pipeline sends go on while the next microbatch computes (on)" },
   { "overlap-ep", POD_OPTION_FLAG, AT (overlap_ep), NULL, "one microbatch's tokens go to their experts and back while another is computed, forward beside backward (off)" },
   { "prefetch", POD_OPTION_WHOLE, AT (prefetch), "N", "layers that FSDP gathers ahead (1)" },

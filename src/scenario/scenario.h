@@ -91,6 +91,7 @@ typedef struct
   int overlap_dp;
   int overlap_tp;
   int overlap_p2p;
+  int scatter_p2p;
   int overlap_ep;
   int embed_head_as_layers;
   int allow_idle;

@@ -155,6 +155,7 @@ pod_switched_build (PodTopology *topology, GError **error)
     }
   topology->n_nodes = spec->n_nodes;
   topology->chips_per_node = spec->chips_per_node;
+  topology->n_nics = spec->n_nics > 0 ? spec->n_nics : spec->chips_per_node;
   topology->n_chips = (unsigned) n_chips;
   topology->n_devices = topology->n_chips * chip->devices_per_chip;
   topology->n_hosts = topology->n_nodes * ceil_div (topology->chips_per_node, chip->chips_per_host);

@@ -34,6 +34,7 @@ typedef struct PodTopologySpec
 
   unsigned n_nodes;
   unsigned chips_per_node;
+  unsigned n_nics;
   unsigned n_rails;
   unsigned n_levels;
   unsigned radix;

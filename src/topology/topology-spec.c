@@ -277,6 +277,18 @@ get_twisted (const PodTopologySpec *spec)
 }
 
 static bool
+set_nics (PodTopologySpec *spec, const char *value, GError **error)
+{
+  return parse_positive (value, POD_MAX_DEVICES, &spec->n_nics, error);
+}
+
+static char *
+get_nics (const PodTopologySpec *spec)
+{
+  return format_count (spec->n_nics);
+}
+
+static bool
 set_rails (PodTopologySpec *spec, const char *value, GError **error)
 {
   return parse_positive (value, POD_MAX_DEVICES, &spec->n_rails, error);
@@ -405,6 +417,12 @@ const PodTopologyOption pod_topology_options[] = {
     .set = set_nic,
     .get = get_nic,
     .summary = "scale-out rate of one chip, one direction (400Gb/s)" },
+  { .name = "nics",
+    .attribute = "nics",
+    .fabrics = POD_OPTION_SWITCHED,
+    .set = set_nics,
+    .get = get_nics,
+    .summary = "NICs of a node, which its chips share (one a chip)" },
   { .name = "oversub",
     .attribute = "oversubscription",
     .fabrics = ALL_FABRICS,

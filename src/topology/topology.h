@@ -74,6 +74,8 @@ typedef struct
   /* SWITCHED */
   unsigned chips_per_node; /* scale-up domain; on tori the chips of a slice */
   unsigned n_nodes;        /* on tori the slices */
+  unsigned n_nics;         /* of a node, over which its chips' shares are dealt: a library opens its
+                              channels on them; 0: not said, or no such machine */
   unsigned n_rails; /* chip c of a node is on rail c % n_rails; 1: a leaf takes whole nodes */
   bool has_separate_rails; /* no switch joins two rails: traffic crosses them on the sender's
                               scale-up links */

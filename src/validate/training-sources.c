@@ -5,14 +5,14 @@
 /* The first entry that fits wins. NIC rates are shares of a node's: 4 x 100 Gb/s over 8 GPUs are 50 Gb/s each. Without a rate
  * the chip's own (its file names the source). */
 static const PodTrainingMachine machines[] = {
-  { .hardware = "Jean Zay", .chip = "a100", .domain = 8, .options = "nic=50Gb/s" },
+  { .hardware = "Jean Zay", .chip = "a100", .domain = 8, .options = "nic=50Gb/s,nics=4" },
   { .hardware = "Selene", .chip = "a100", .domain = 8, .options = "nic=200Gb/s,tree=3" },
   { .hardware = "SuperPOD", .chip = "a100", .domain = 8, .options = "nic=200Gb/s,tree=3" },
   { .hardware = "A100-SXM-40GB", .chip = "a100-40", .domain = 8, .options = "nic=200Gb/s" },
   { .hardware = "A100-SXM", .topology = "4x100 Gb/s", .chip = "a100", .domain = 8,
-    .options = "nic=50Gb/s" },
+    .options = "nic=50Gb/s,nics=4" },
   { .hardware = "A100-SXM", .topology = "800 Gb/s per node", .chip = "a100", .domain = 8,
-    .options = "nic=100Gb/s" },
+    .options = "nic=100Gb/s,nics=4" },
   { .hardware = "A100-SXM", .chip = "a100", .domain = 8, .options = "nic=200Gb/s" },
   /* Six stacks of HBM2e at the 408 GB/s of the H100 PCIe's five (2.04 TB/s, its datasheet); the driver shows 95 GiB. What a
    * limit of 500 W does to the clock is not published. */
@@ -20,7 +20,7 @@ static const PodTrainingMachine machines[] = {
     .set = { "chip.hbm_bandwidth=2.45TB/s", "chip.hbm_capacity=95GiB", "chip.tdp=500W" } },
   { .hardware = "H100 (torchtitan test fleet)", .chip = "h100", .domain = 8, .options = "nic=400Gb/s",
     .set = { "chip.hbm_bandwidth=2.45TB/s", "chip.hbm_capacity=95GiB", "chip.tdp=500W" } },
-  { .hardware = "GCP A3)", .chip = "h100", .domain = 8, .options = "nic=100Gb/s" },
+  { .hardware = "GCP A3)", .chip = "h100", .domain = 8, .options = "nic=100Gb/s,nics=4" },
   { .hardware = "GCP A3 Mega", .chip = "h100", .domain = 8, .options = "nic=200Gb/s" },
   { .hardware = "H100", .chip = "h100", .domain = 8, .options = "nic=400Gb/s,tree=3" },
   { .hardware = "A800/H800", .chip = NULL },

@@ -102,7 +102,7 @@ static const char *const flips[][2] = {
   { "lora", "16" },                { "offload-optimizer", NULL },    { "no-clip-grad", NULL },          { "param-dtype", "fp32" },
   { "gather-dtype", "fp32" },      { "master-dtype", "none" },       { "grad-dtype", "fp32" },          { "reduce-dtype", "fp32" },
   { "no-sequence-parallel", NULL }, { "no-overlap-fsdp", NULL },     { "no-overlap-dp", NULL },         { "overlap-tp", NULL },
-  { "no-overlap-p2p", NULL },      { "overlap-ep", NULL },           { "prefetch", "2" },               { "fsdp-sync", "step" },
+  { "no-overlap-p2p", NULL },      { "scatter-p2p", NULL },          { "overlap-ep", NULL },           { "prefetch", "2" },               { "fsdp-sync", "step" },
   { "stage-layers", "1,3" },       { "embed-head-as-layers", NULL }, { "capacity-factor", "1.25" },     { "expert-imbalance", "1.5" },
   { "dispatch-dtype", "fp8" },     { "route-nodes", "1" },           { "memory-context", "1GB" },       { "memory-comm-buffers", "1GB" },
   { "memory-fragmentation", "0.1" }, { "allow-idle", NULL },         { "document-len", "512" },         { "no-causal", NULL },

@@ -554,6 +554,32 @@ START_TEST (test_bad_files)
 }
 END_TEST
 
+/* A rate for trees over two nodes needs one for more, and both a source. */
+START_TEST (test_tree_channels)
+{
+  static const char *const attributes[] = {
+    "tree_channel_rate_2=\"2 GB/s\"",
+    "tree_channel_rate_2=\"2 GB/s\" tree_channel_rate=\"1 GB/s\"",
+    "tree_channel_rate=\"1 GB/s\" tree_channel_source=\"s\"",
+    "tree_channel_rate_2=\"-2 GB/s\" tree_channel_rate=\"1 GB/s\" tree_channel_source=\"s\"",
+  };
+
+  for (size_t i = 0; i < G_N_ELEMENTS (attributes); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autofree char *text = g_strdup_printf (
+          "<library name=\"x\" title=\"y\">\n<device chips=\"h100\" %s/>\n</library>\n",
+          attributes[i]);
+
+      ck_assert (pod_output_save ("bad.xml", text, NULL));
+      ck_assert_ptr_null (pod_library_load ("./bad.xml", &error));
+      ck_assert_msg (strstr (error->message, "bad.xml:2: ") != NULL
+                         && strstr (error->message, "tree_channel_rate") != NULL,
+                     "%s", error->message);
+    }
+}
+END_TEST
+
 START_TEST (test_tables)
 {
   g_autoptr (GError) error = NULL;
@@ -602,6 +628,7 @@ main (void)
   tcase_add_test (tests, test_few_numbers);
   tcase_add_test (tests, test_names);
   tcase_add_test (tests, test_bad_files);
+  tcase_add_test (tests, test_tree_channels);
   tcase_add_test (tests, test_tables);
   suite_add_tcase (suite, tests);
   runner = srunner_create (suite);
