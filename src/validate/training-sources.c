@@ -160,7 +160,7 @@ static const PodTrainingCause causes[] = {
   { "llm-foundry", NULL, NULL, "small models and short steps: passes and launches of eager PyTorch" },
   { "torchtitan", NULL, NULL, "clock at 500 W, attention of long contexts" },
   { "tpu-recipes-trillium", NULL, NULL, "one logged step; matmuls of TPU v6e are not calibrated" },
-  { "vtrain-multi", NULL, NULL, "outliers of the source; tensor ranks on two nodes" },
+  { "vtrain-multi", NULL, NULL, "outliers of the source: other rows of the same model and layout run as predicted" },
 };
 
 const char *
