@@ -20,6 +20,7 @@ double *pod_exec_price_launches (const PodProgram *program, const PodStepSoftwar
 typedef struct
 {
   GArray *routes;           /* PodRoute: per (communicator, kind, way): algorithm, protocol, latency and rate */
+  GPtrArray *planned;       /* PodPlanned (owned) by communicator */
   GArray *uses;             /* PodCollectiveUse: per (communicator, kind, bytes, element type) */
   GArray *use_routes;       /* uint32_t: route of each use */
   GArray *use_book_ps;      /* int64_t: duration of each use at fidelity book */

@@ -23,6 +23,8 @@ typedef struct
   uint32_t *link_index;   /* real link -> orbit in use, UINT32_MAX none */
   uint32_t *real_link;    /* the first of each orbit */
   uint64_t *n_of_link;    /* links of each orbit */
+  size_t **first_entry;   /* by route that is not like an earlier one: where the entries of each orbit of groups begin, [orbits + 1] */
+  uint32_t *entry_link;   /* links of all these entries, route by route, group by group */
   Sum *sum;               /* scratch, by link */
   uint32_t *orbit_of_member; /* of the groups in order, one after the other */
   uint32_t *first_place;  /* by orbit of ranks: its places in groups, [n_ranks + 1] */
@@ -89,7 +91,7 @@ recolor (const uint64_t *signature, uint32_t n, uint32_t *color)
 static const PodPlan *
 plan_at (const PodSymmetry *symmetry, const PodRoute *route, uint32_t orbit)
 {
-  return route->plans[symmetry->group_of_orbit[route->comm][orbit]];
+  return pod_route_plan (route, symmetry->group_of_orbit[route->comm][orbit]);
 }
 
 static bool
@@ -102,6 +104,8 @@ is_like (const PodSymmetry *symmetry, const PodRoute *a, const PodRoute *b)
       const PodPlan *x = plan_at (symmetry, a, g);
       const PodPlan *y = plan_at (symmetry, b, g);
 
+      if (g > 0 && x == plan_at (symmetry, a, 0)) /* all are shifted from it by as much */
+        continue;
       if (x->n_entries != y->n_entries)
         return false;
       for (uint32_t i = 0; i < x->n_entries; i++)
@@ -125,6 +129,8 @@ find_like (const PodSymmetry *symmetry, const GArray *routes)
 static uint32_t
 refine_links (Coloring *c)
 {
+  const uint32_t *link = c->entry_link;
+
   memset (c->sum, 0, c->n_links * sizeof *c->sum);
   for (guint r = 0; r < c->routes->len; r++)
     {
@@ -145,7 +151,7 @@ refine_links (Coloring *c)
                   share_q32 = plan->entries[i].share_q32;
                   term = (Sum) pod_mix (key ^ share_q32) * n_like;
                 }
-              c->sum[c->link_index[plan->entries[i].link]] += term;
+              c->sum[*link++] += term;
             }
         }
     }
@@ -158,6 +164,7 @@ static uint32_t
 refine_groups (Coloring *c)
 {
   const uint32_t *orbit = c->orbit_of_member;
+  const uint32_t *link = c->entry_link;
 
   for (uint32_t k = 0; k < c->n_comms; k++)
     {
@@ -182,7 +189,7 @@ refine_groups (Coloring *c)
           uint64_t sum = pod_mix (bits_of (plan->busiest_ratio) + (uint64_t) plan->latency_ps);
 
           for (uint32_t i = 0; c->like[r] == r && i < plan->n_entries; i++)
-            sum += pod_mix (pod_mix (((uint64_t) r << 32) + c->link_color[c->link_index[plan->entries[i].link]]) ^ plan->entries[i].share_q32);
+            sum += pod_mix (pod_mix (((uint64_t) r << 32) + c->link_color[*link++]) ^ plan->entries[i].share_q32);
           c->signature[c->first_group[route->comm] + g] += sum;
         }
     }
@@ -308,19 +315,47 @@ refine (Coloring *c)
 }
 
 /* Numbers the orbit of a link that is met for the first time. */
-static void
+static uint32_t
 meet_link (Coloring *c, uint32_t link, GArray *links, GArray *n_of_link)
 {
   uint64_t n_like;
-  const uint32_t first = pod_turns_first_link (c->symmetry->turns, c->symmetry->n_turns, c->symmetry->topology, link, &n_like);
+  uint32_t first;
 
+  if (c->link_index[link] != UINT32_MAX)
+    return c->link_index[link];
+  first = pod_turns_first_link (c->symmetry->turns, c->symmetry->n_turns, c->symmetry->topology, link, &n_like);
   if (c->link_index[first] == UINT32_MAX)
     {
       c->link_index[first] = links->len;
       g_array_append_val (links, link);
       g_array_append_val (n_of_link, n_like);
     }
-  c->link_index[link] = c->link_index[first];
+  return c->link_index[link] = c->link_index[first];
+}
+
+/* Where entries of each group begin, and room for all. */
+static void
+count_entries (Coloring *c)
+{
+  size_t n = 0;
+
+  c->first_entry = g_new0 (size_t *, c->routes->len + 1);
+  for (guint r = 0; r < c->routes->len; r++)
+    {
+      const PodRoute *route = route_at (c->routes, r);
+      const uint32_t n_orbits = c->symmetry->n_group_orbits[route->comm];
+
+      if (c->like[r] != r)
+        continue;
+      c->first_entry[r] = g_new (size_t, n_orbits + 1);
+      for (uint32_t g = 0; g < n_orbits; g++)
+        {
+          c->first_entry[r][g] = n;
+          n += plan_at (c->symmetry, route, g)->n_entries;
+        }
+      c->first_entry[r][n_orbits] = n;
+    }
+  c->entry_link = g_new (uint32_t, n + 1);
 }
 
 static void
@@ -329,16 +364,18 @@ meet_links (Coloring *c, const PodTopology *topology)
   GArray *links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   GArray *n_of_link = g_array_new (FALSE, FALSE, sizeof (uint64_t));
 
+  count_entries (c);
   c->link_index = g_new (uint32_t, topology->n_links + 1);
   memset (c->link_index, 0xff, (topology->n_links + 1) * sizeof *c->link_index);
   for (guint r = 0; r < c->routes->len; r++)
     for (uint32_t g = 0; c->like[r] == r && g < c->symmetry->n_group_orbits[route_at (c->routes, r)->comm]; g++)
       {
-        const PodPlan *plan = plan_at (c->symmetry, route_at (c->routes, r), g);
+        uint32_t *entry = c->entry_link + c->first_entry[r][g];
+        const uint32_t *end = c->entry_link + c->first_entry[r][g + 1];
 
-        for (uint32_t i = 0; i < plan->n_entries; i++)
-          if (c->link_index[plan->entries[i].link] == UINT32_MAX)
-            meet_link (c, plan->entries[i].link, links, n_of_link);
+        pod_route_links (route_at (c->routes, r), c->symmetry->group_of_orbit[route_at (c->routes, r)->comm][g], entry);
+        for (; entry < end; entry++)
+          *entry = meet_link (c, *entry, links, n_of_link);
       }
   c->n_links = links->len;
   c->real_link = (uint32_t *) g_array_free (links, FALSE);
@@ -365,6 +402,10 @@ coloring_init (Coloring *c, const PodTopology *topology, const PodProgram *progr
 static void
 coloring_clear (Coloring *c)
 {
+  for (guint r = 0; r < c->routes->len; r++)
+    g_free (c->first_entry[r]);
+  g_free (c->first_entry);
+  g_free (c->entry_link);
   g_free (c->first_group);
   g_free (c->link_index);
   g_free (c->real_link);
@@ -439,24 +480,21 @@ represent_groups (PodFold *fold, const Coloring *c, uint32_t **color_of_group)
 
 /* On each link of a route, of all its groups: bytes on it for each on the busiest of a group. */
 static void
-sum_loads (const Coloring *c, const PodRoute *route, Sum *load)
+sum_loads (const Coloring *c, uint32_t r, Sum *load)
 {
+  const PodRoute *route = route_at (c->routes, r);
   const uint32_t n = c->symmetry->n_group_orbits[route->comm];
+  const uint32_t *link = c->entry_link + c->first_entry[r][0];
 
-  for (uint32_t g = 0; g < n; g++)
-    {
-      const PodPlan *plan = plan_at (c->symmetry, route, g);
-
-      for (uint32_t i = 0; i < plan->n_entries; i++)
-        load[c->link_index[plan->entries[i].link]] = 0;
-    }
+  for (const uint32_t *l = link; l < c->entry_link + c->first_entry[r][n]; l++)
+    load[*l] = 0;
   for (uint32_t g = 0; g < n; g++)
     {
       const PodPlan *plan = plan_at (c->symmetry, route, g);
       const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
 
       for (uint32_t i = 0; i < plan->n_entries; i++)
-        load[c->link_index[plan->entries[i].link]] += (Sum) plan->entries[i].share_q32 * n_like;
+        load[*link++] += (Sum) plan->entries[i].share_q32 * n_like;
     }
 }
 
@@ -477,7 +515,7 @@ fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *lists,
   g_autofree bool *is_seen = g_new0 (bool, n_colors + 1);
 
   fold->paths[r] = g_new0 (PodFoldedPath, n_colors);
-  sum_loads (c, route, load);
+  sum_loads (c, r, load);
   for (uint32_t color = 0; color < n_colors; color++)
     {
       PodFoldedPath *path = &fold->paths[r][color];
@@ -488,10 +526,11 @@ fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *lists,
         {
           const PodPlan *plan = plan_at (c->symmetry, route, g);
           const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
+          const uint32_t *links = c->entry_link + c->first_entry[r][g];
 
           for (uint32_t i = 0; i < plan->n_entries; i++)
             {
-              uint32_t link = c->link_index[plan->entries[i].link];
+              uint32_t link = links[i];
               uint32_t to = c->link_color[link];
 
               if (!is_seen[color])

@@ -9,6 +9,16 @@
  * a colour do the same at the same time, so one of each is run, and rates are the same whether solved on links or on
  * colours with summed shares (network.h). Unfolded is the identity colouring: the same code runs both. */
 
+/* Which plan the groups of one communicator have: most do elsewhere what the first one does, so that a shift of the machine stands for a
+ * plan of their own. */
+typedef struct
+{
+  const PodTopology *topology;
+  const PodCommunicator *comm;
+  uint32_t *plan_of_group; /* [group] (owned) 0: the first group's, UINT32_MAX: not known, as the symmetry stands for it; NULL: 0 for all */
+  uint32_t n_plans;        /* of each route: the first group's, and those of groups that no shift carries it to */
+} PodPlanned;
+
 /* How the groups of one communicator do one kind of collective. */
 typedef struct
 {
@@ -17,9 +27,23 @@ typedef struct
   uint64_t bytes;         /* of the use that it was planned for */
   PodDtype dtype;
   const char *algorithm;
-  PodPlan **plans;        /* [group] (owned), NULL where the symmetry stands for it; all the same when the fidelity needs no links */
-  uint32_t n_plans;
+  const PodPlanned *planned;
+  GPtrArray *plans;       /* (element-type PodPlan) (owned) by number of plan, (nullable elements) where it was not asked for */
 } PodRoute;
+
+/* The plan of a group, for its ratios and latency; its links are shifted where pod_route_shift says so. (transfer none) */
+static inline const PodPlan *
+pod_route_plan (const PodRoute *route, uint32_t group)
+{
+  const uint32_t *of_group = route->planned->plan_of_group;
+
+  return g_ptr_array_index (route->plans, of_group == NULL ? 0 : of_group[group]);
+}
+
+/* Whether the links of the group are those of its plan shifted. O(levels) */
+bool pod_route_shift (const PodRoute *route, uint32_t group, PodTopologyShift *out);
+/* The links of the group, in the order of its plan's entries. O(entries) */
+void pod_route_links (const PodRoute *route, uint32_t group, uint32_t *out);
 
 typedef struct
 {

@@ -79,7 +79,7 @@ make_shares (PodExec *exec)
   for (guint u = 0; u < exec->routes->uses->len; u++)
     {
       const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, u);
-      const PodPlan *plan = g_array_index (exec->routes->routes, PodRoute, g_array_index (exec->routes->use_routes, uint32_t, u)).plans[0];
+      const PodPlan *plan = pod_route_plan (&g_array_index (exec->routes->routes, PodRoute, g_array_index (exec->routes->use_routes, uint32_t, u)), 0);
       const double hbm = use->alone_s > 0 ? (double) use->bytes * plan->hbm_bytes_ratio / use->alone_s / pod_chip_hbm_rate (chip, false) : 0;
 
       exec->uses[u].share = (PodShare){ .cores = (uint32_t) (cores * POD_SHARE_ONE), .hbm = (uint32_t) (MIN (hbm, 1) * POD_SHARE_ONE) };
@@ -152,7 +152,7 @@ start_bytes (PodExec *exec, const PodMeeting *meeting, uint32_t u)
   const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, u);
   const uint32_t r = exec->uses[u].route;
   const PodFoldedPath *path = exec->twins != NULL ? pod_twins_path (exec->twins, r, meeting->group) : &exec->fold->paths[r][meeting->group];
-  const PodPlan *plan = g_array_index (exec->routes->routes, PodRoute, r).plans[path->group];
+  const PodPlan *plan = pod_route_plan (&g_array_index (exec->routes->routes, PodRoute, r), path->group);
   const uint32_t tag = (uint32_t) (meeting - exec->meetings);
 
   if (exec->request->fidelity == POD_FIDELITY_BOOK)

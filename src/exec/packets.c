@@ -38,7 +38,7 @@ add_use (PodExecPackets *packets, const PodExecRequest *request, const PodRoutes
   const PodCommunicator *comm = g_ptr_array_index (request->program->communicators, route->comm);
 
   packets->first_job[use] = packets->jobs->len;
-  for (uint32_t g = 0; g < route->n_plans; g++)
+  for (uint32_t g = 0; g < comm->n_groups; g++)
     {
       PodGroup group;
       PodMessageSet *set;
@@ -46,7 +46,7 @@ add_use (PodExecPackets *packets, const PodExecRequest *request, const PodRoutes
 
       pod_communicator_group (comm, g, &group);
       set = pod_collective_messages (request->topology, request->fidelity, &group, route->kind,
-                                     what->bytes, route->plans[g], error);
+                                     what->bytes, pod_route_plan (route, g), error);
       if (set == NULL)
         return false;
       g_ptr_array_add (packets->sets, set);

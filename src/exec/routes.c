@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Plans every collective of a program: the algorithm is chosen for the first group and holds for all. Of groups that a symmetry carries
- * into one another only the first has a plan. */
+ * into one another only the first is looked at, and most of those have the first group's plan at another place. */
 
 static void
 use_clear (void *data)
@@ -14,14 +14,25 @@ use_clear (void *data)
 }
 
 static void
+plan_free (void *plan)
+{
+  if (plan != NULL)
+    pod_plan_free (plan);
+}
+
+static void
 route_clear (void *data)
 {
-  PodRoute *route = data;
+  g_ptr_array_unref (((PodRoute *) data)->plans);
+}
 
-  for (uint32_t g = 0; g < route->n_plans; g++)
-    if (g == 0 || route->plans[g] != route->plans[0])
-      pod_plan_free (route->plans[g]);
-  g_free (route->plans);
+static void
+planned_free (void *data)
+{
+  PodPlanned *planned = data;
+
+  g_free (planned->plan_of_group);
+  g_free (planned);
 }
 
 static PodPlan *
@@ -50,68 +61,120 @@ pod_routes_plan (const PodExecRequest *request, const PodOp *op, const PodGroup 
   return plan != NULL ? plan : plan_group (request, group, op, NULL, error); /* a forced algorithm holds where it fits */
 }
 
-/* Most groups of a communicator do elsewhere what the first one does. Returns: (transfer full) (nullable) */
-static PodPlan *
-shift_plan (const PodExecRequest *request, const PodCommunicator *comm, const PodPlan *first, const PodGroup *group)
+bool
+pod_route_shift (const PodRoute *route, uint32_t group, PodTopologyShift *out)
 {
-  PodTopologyShift shift;
+  const PodCommunicator *comm = route->planned->comm;
+  const uint32_t *of_group = route->planned->plan_of_group;
 
-  return pod_topology_shift_init (&shift, request->topology, comm->devices, group->devices, comm->group_size) ? pod_plan_shift (first, &shift) : NULL;
+  if (group == 0 || of_group == NULL || of_group[group] != 0)
+    return false;
+  return pod_topology_shift_init (out, route->planned->topology, comm->devices, comm->devices + (size_t) group * comm->group_size, 1);
 }
 
-/* The plan of a group: found, shifted from the first one, or made. Returns: (transfer none) (nullable) */
+void
+pod_route_links (const PodRoute *route, uint32_t group, uint32_t *out)
+{
+  const PodPlan *plan = pod_route_plan (route, group);
+  PodTopologyShift shift;
+
+  if (!pod_route_shift (route, group, &shift))
+    for (uint32_t i = 0; i < plan->n_entries; i++)
+      out[i] = plan->entries[i].link;
+  else
+    for (uint32_t i = 0; i < plan->n_entries; i++)
+      out[i] = pod_topology_shift_link (&shift, plan->entries[i].link);
+}
+
+/* Number of the group's plan in each route of its communicator. O(members) the first time. */
+static uint32_t
+number_plan (PodPlanned *planned, uint32_t g)
+{
+  const PodCommunicator *comm = planned->comm;
+  PodTopologyShift shift;
+
+  if (planned->plan_of_group == NULL)
+    return 0;
+  if (planned->plan_of_group[g] == UINT32_MAX)
+    planned->plan_of_group[g] = pod_topology_shift_init (&shift, planned->topology, comm->devices, comm->devices + (size_t) g * comm->group_size, comm->group_size)
+                                    ? 0
+                                    : planned->n_plans++;
+  return planned->plan_of_group[g];
+}
+
+/* The plan of a group: the first one's, or made. Returns: (transfer none) (nullable) */
 static const PodPlan *
-find_plan (const PodExecRequest *request, PodRoute *route, uint32_t g, GError **error)
+find_plan (const PodExecRequest *request, PodRoutes *routes, PodRoute *route, uint32_t g, GError **error)
 {
   const PodCommunicator *comm = g_ptr_array_index (request->program->communicators, route->comm);
-  const PodPlan *first = route->plans[0];
-  PodGroup group;
+  const uint32_t number = number_plan (g_ptr_array_index (routes->planned, route->comm), g);
+  const PodPlan *first = g_ptr_array_index (route->plans, 0);
 
-  if (route->plans[g] != NULL)
-    return route->plans[g];
-  pod_communicator_group (comm, g, &group);
-  route->plans[g] = shift_plan (request, comm, first, &group);
-  if (route->plans[g] == NULL)
+  if (number >= route->plans->len)
+    g_ptr_array_set_size (route->plans, (gint) number + 1);
+  if (g_ptr_array_index (route->plans, number) == NULL)
     {
       g_autofree char *name = first->protocol == NULL ? g_strdup (first->algorithm) : g_strconcat (first->algorithm, "/", first->protocol, NULL);
       const PodOp op = { .collective = route->kind, .bytes = route->bytes, .dtype = route->dtype };
+      PodGroup group;
 
-      route->plans[g] = plan_group (request, &group, &op, name, error);
+      pod_communicator_group (comm, g, &group);
+      g_ptr_array_index (route->plans, number) = plan_group (request, &group, &op, name, error);
     }
-  if (route->plans[g] == NULL)
+  if (g_ptr_array_index (route->plans, number) == NULL)
     g_prefix_error (error, "%s group %u: ", comm->name, g);
-  return route->plans[g];
+  return g_ptr_array_index (route->plans, number);
+}
+
+/* What is known of the groups of each communicator: at first that the first one has the first plan. At fidelity book all have it. */
+static GPtrArray *
+planned_new (const PodExecRequest *request)
+{
+  GPtrArray *all = g_ptr_array_new_with_free_func (planned_free);
+
+  for (guint k = 0; k < request->program->communicators->len; k++)
+    {
+      PodPlanned *planned = g_new0 (PodPlanned, 1);
+
+      *planned = (PodPlanned){ .topology = request->topology, .comm = g_ptr_array_index (request->program->communicators, k), .n_plans = 1 };
+      if (request->fidelity != POD_FIDELITY_BOOK)
+        {
+          planned->plan_of_group = g_new (uint32_t, planned->comm->n_groups + 1);
+          memset (planned->plan_of_group, 0xff, (planned->comm->n_groups + 1) * sizeof (uint32_t));
+          planned->plan_of_group[0] = 0;
+        }
+      g_ptr_array_add (all, planned);
+    }
+  return all;
 }
 
 /* Plans the first group, whose way is that of all. @first: (transfer full) */
 static void
-begin_route (const PodExecRequest *request, PodRoute *route, PodPlan *first)
+begin_route (const PodExecRequest *request, const PodRoutes *routes, PodRoute *route, PodPlan *first)
 {
-  const PodCommunicator *comm = g_ptr_array_index (request->program->communicators, route->comm);
-
   route->algorithm = first->algorithm;
-  route->n_plans = comm->n_groups;
-  route->plans = g_new0 (PodPlan *, comm->n_groups);
-  route->plans[0] = first;
-  if (request->fidelity != POD_FIDELITY_BOOK)
-    return;
-  first->n_entries = 0; /* priced by V/W: no links */
-  for (uint32_t g = 1; g < comm->n_groups; g++)
-    route->plans[g] = first;
+  route->planned = g_ptr_array_index (routes->planned, route->comm);
+  route->plans = g_ptr_array_new_with_free_func (plan_free);
+  g_ptr_array_add (route->plans, first);
+  if (request->fidelity == POD_FIDELITY_BOOK)
+    first->n_entries = 0; /* priced by V/W: no links */
 }
 
-/* Does a turn carry the plan to itself: every link to one with the same share? */
+/* Does a turn carry the plan of a group to itself: every link to one with the same share? */
 static bool
-plan_turns (const PodTopology *topology, const PodTurn *turn, const PodPlan *plan, uint64_t *share_of_link)
+plan_turns (const PodRoute *route, uint32_t group, const PodTurn *turn, uint64_t *share_of_link)
 {
+  const PodPlan *plan = pod_route_plan (route, group);
+  g_autofree uint32_t *links = g_new (uint32_t, plan->n_entries + 1);
   bool is_same = true;
 
+  pod_route_links (route, group, links);
   for (uint32_t i = 0; i < plan->n_entries; i++)
-    share_of_link[plan->entries[i].link] = plan->entries[i].share_q32;
+    share_of_link[links[i]] = plan->entries[i].share_q32;
   for (uint32_t i = 0; i < plan->n_entries && is_same; i++)
-    is_same = share_of_link[pod_turn_link (turn, 1, topology, plan->entries[i].link)] == plan->entries[i].share_q32;
+    is_same = share_of_link[pod_turn_link (turn, 1, route->planned->topology, links[i])] == plan->entries[i].share_q32;
   for (uint32_t i = 0; i < plan->n_entries; i++)
-    share_of_link[plan->entries[i].link] = 0;
+    share_of_link[links[i]] = 0;
   return is_same;
 }
 
@@ -131,12 +194,11 @@ group_turns (void *context, const PodTurn *turn, uint32_t comm, uint32_t group)
   for (guint r = 0; r < turning->routes->routes->len; r++)
     {
       PodRoute *route = &g_array_index (turning->routes->routes, PodRoute, r);
-      const PodPlan *plan;
 
       if (route->comm != comm)
         continue;
-      plan = find_plan (turning->request, route, group, NULL); /* what cannot be planned is told when all are */
-      if (plan == NULL || !plan_turns (turning->request->topology, turn, plan, turning->share_of_link))
+      /* what cannot be planned is told when all are */
+      if (find_plan (turning->request, turning->routes, route, group, NULL) == NULL || !plan_turns (route, group, turn, turning->share_of_link))
         return false;
     }
   return true;
@@ -155,7 +217,7 @@ plan_orbits (const PodExecRequest *request, PodRoutes *routes, bool is_identity,
       PodRoute *route = &g_array_index (routes->routes, PodRoute, r);
 
       for (uint32_t i = 0; i < routes->symmetry->n_group_orbits[route->comm]; i++)
-        if (find_plan (request, route, routes->symmetry->group_of_orbit[route->comm][i], error) == NULL)
+        if (find_plan (request, routes, route, routes->symmetry->group_of_orbit[route->comm][i], error) == NULL)
           return false;
     }
   return true;
@@ -179,13 +241,13 @@ find_route (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, P
     {
       const PodRoute *known = &g_array_index (routes->routes, PodRoute, r);
 
-      if (known->comm == op->comm && known->kind == op->collective && is_same_way (known->plans[0], plan))
+      if (known->comm == op->comm && known->kind == op->collective && is_same_way (g_ptr_array_index (known->plans, 0), plan))
         {
           pod_plan_free (plan);
           return r;
         }
     }
-  begin_route (request, &route, plan);
+  begin_route (request, routes, &route, plan);
   g_array_append_val (routes->routes, route);
   return routes->routes->len - 1;
 }
@@ -227,6 +289,7 @@ pod_routes_new (const PodExecRequest *request, bool is_identity, GError **error)
   const PodProgram *program = request->program;
   g_autoptr (PodRoutes) routes = g_new0 (PodRoutes, 1);
 
+  routes->planned = planned_new (request);
   routes->routes = g_array_new (FALSE, FALSE, sizeof (PodRoute));
   g_array_set_clear_func (routes->routes, route_clear);
   routes->uses = g_array_new (FALSE, FALSE, sizeof (PodCollectiveUse));
@@ -263,6 +326,7 @@ pod_routes_free (PodRoutes *routes)
   if (routes == NULL)
     return;
   g_clear_pointer (&routes->routes, g_array_unref);
+  g_clear_pointer (&routes->planned, g_ptr_array_unref);
   g_clear_pointer (&routes->uses, g_array_unref);
   g_clear_pointer (&routes->use_routes, g_array_unref);
   g_clear_pointer (&routes->use_book_ps, g_array_unref);
@@ -298,7 +362,7 @@ pod_exec_lower_bound (const PodExecRequest *request, const PodRoutes *routes)
   for (guint u = 0; u < routes->uses->len; u++)
     {
       const PodRoute *route = &g_array_index (routes->routes, PodRoute, g_array_index (routes->use_routes, uint32_t, u));
-      const PodPlan *plan = route->plans[0];
+      const PodPlan *plan = pod_route_plan (route, 0);
       const double bytes = (double) g_array_index (routes->uses, PodCollectiveUse, u).bytes * plan->busiest_ratio;
 
       use_s[u] = fidelity == POD_FIDELITY_BOOK ? (double) g_array_index (routes->use_book_ps, int64_t, u) / 1e12 : 0;

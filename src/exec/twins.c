@@ -156,8 +156,8 @@ has_same_plans (const PodTwins *twins, const PodExec *exec, uint32_t comm, uint3
         continue;
       x = &exec->fold->paths[r][a];
       y = &exec->fold->paths[r][b];
-      if (x->analytic_s_per_byte != y->analytic_s_per_byte || route->plans[x->group]->busiest_ratio != route->plans[y->group]->busiest_ratio
-          || route->plans[x->group]->latency_ps != route->plans[y->group]->latency_ps || route->plans[x->group]->wire_ratio != route->plans[y->group]->wire_ratio)
+      if (x->analytic_s_per_byte != y->analytic_s_per_byte || pod_route_plan (route, x->group)->busiest_ratio != pod_route_plan (route, y->group)->busiest_ratio
+          || pod_route_plan (route, x->group)->latency_ps != pod_route_plan (route, y->group)->latency_ps || pod_route_plan (route, x->group)->wire_ratio != pod_route_plan (route, y->group)->wire_ratio)
         return false;
     }
   return true;
