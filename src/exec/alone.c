@@ -102,7 +102,7 @@ find_place (PodAlone *alone, uint32_t comm, uint32_t group)
 PodPlace
 pod_alone_place (PodAlone *alone, uint32_t comm, uint32_t rank)
 {
-  const uint32_t group = communicator_at (alone, comm)->group_of_rank[rank];
+  const uint32_t group = pod_communicator_group_of (communicator_at (alone, comm), rank);
   GArray **known = &alone->known[comm];
   Known entry = { .group = group };
 

@@ -469,7 +469,7 @@ represent_groups (PodFold *fold, const Coloring *c, uint32_t **color_of_group)
       fold->n_expected[k] = g_new0 (uint32_t, fold->n_groups[k]);
       for (uint32_t i = 0; i < fold->n_ranks; i++)
         {
-          uint32_t group = comm->group_of_rank[fold->rank[i]];
+          uint32_t group = pod_communicator_group_of (comm, fold->rank[i]);
 
           fold->group_of[k][i] = group == UINT32_MAX ? UINT32_MAX : color_of_group[k][orbit_of[group]];
           if (group != UINT32_MAX)

@@ -10,6 +10,7 @@ typedef struct
   void *context;
   uint32_t *device_of_rank;
   uint32_t *rank_of_device; /* of the first n_ranks devices */
+  uint32_t *turned;         /* by rank: where the turn that is tried carries it */
   uint32_t **parent;        /* [comm][group]: an earlier group of the same orbit, or itself */
 } Search;
 
@@ -91,29 +92,24 @@ find_borders (const PodSymmetry *symmetry)
   return borders;
 }
 
-static uint32_t
-turn_rank (const Search *search, const PodTurn *turn, uint32_t rank)
+static void
+turn_ranks (Search *search, const PodTurn *turn)
 {
-  return search->rank_of_device[pod_turn_device (turn, 1, search->device_of_rank[rank])];
-}
+  const uint32_t n = search->symmetry->program->n_ranks;
+  const uint32_t block = turn->lo * turn->size;
 
-/* Of an orbit under the turns that were found so far, only the first needs a look: turns commute. */
-static bool
-is_first_rank (const Search *search, uint32_t rank)
-{
-  for (unsigned t = 0; t < search->symmetry->n_turns; t++)
-    if (search->device_of_rank[rank] / search->symmetry->turns[t].lo % search->symmetry->turns[t].size != 0)
-      return false;
-  return true;
+  for (uint32_t first = 0; first < n; first += block)
+    for (uint32_t i = 0; i < block; i++)
+      search->turned[search->rank_of_device[first + i]] = search->rank_of_device[first + (i + turn->lo < block ? i + turn->lo : i + turn->lo - block)];
 }
 
 static bool
-keeps_classes (const Search *search, const PodTurn *turn)
+keeps_classes (const Search *search)
 {
   const PodProgram *program = search->symmetry->program;
 
   for (uint32_t rank = 0; rank < program->n_ranks; rank++)
-    if (is_first_rank (search, rank) && program->class_of_rank[turn_rank (search, turn, rank)] != program->class_of_rank[rank])
+    if (program->class_of_rank[search->turned[rank]] != program->class_of_rank[rank])
       return false;
   return true;
 }
@@ -139,15 +135,15 @@ turn_group (const Search *search, const PodTurn *turn, uint32_t k, uint32_t g, u
 {
   const PodCommunicator *comm = comm_at (search->symmetry->program, k);
   const uint32_t *members = comm->members + (size_t) g * comm->group_size;
-  const uint32_t to = comm->group_of_rank[turn_rank (search, turn, members[0])];
+  const uint32_t to = pod_communicator_group_of (comm, search->turned[members[0]]);
 
   if (to == UINT32_MAX)
     return UINT32_MAX;
   for (uint32_t i = 0; i < comm->group_size; i++)
     {
-      const uint32_t moved = turn_rank (search, turn, members[i]);
+      const uint32_t moved = search->turned[members[i]];
 
-      if (to == g ? comm->group_of_rank[moved] != g : moved != comm->members[(size_t) to * comm->group_size + i])
+      if (to == g ? pod_communicator_group_of (comm, moved) != g : moved != comm->members[(size_t) to * comm->group_size + i])
         return UINT32_MAX;
     }
   if (to != g || (*known != UINT32_MAX && is_like (search, turn, comm, *known, g)))
@@ -183,7 +179,7 @@ keeps_groups (const Search *search, const PodTurn *turn)
 
 /* Of all groups: those that were not looked at follow from those that were. */
 static void
-join_groups (Search *search, const PodTurn *turn)
+join_groups (Search *search)
 {
   for (uint32_t k = 0; k < search->symmetry->n_comms; k++)
     {
@@ -191,7 +187,7 @@ join_groups (Search *search, const PodTurn *turn)
 
       for (uint32_t g = 0; g < comm->n_groups; g++)
         {
-          const uint32_t to = comm->group_of_rank[turn_rank (search, turn, comm->members[(size_t) g * comm->group_size])];
+          const uint32_t to = pod_communicator_group_of (comm, search->turned[comm->members[(size_t) g * comm->group_size]]);
           const uint32_t a = first_group (search->parent[k], g);
           const uint32_t b = first_group (search->parent[k], to);
 
@@ -215,9 +211,12 @@ find_turns (Search *search)
       if (hi % lo != 0 || hi == lo)
         continue;
       lo = hi;
-      if (!pod_turn_fits (&turn, symmetry->topology, symmetry->program->n_ranks) || !keeps_classes (search, &turn) || !keeps_groups (search, &turn))
+      if (!pod_turn_fits (&turn, symmetry->topology, symmetry->program->n_ranks))
         continue;
-      join_groups (search, &turn);
+      turn_ranks (search, &turn);
+      if (!keeps_classes (search) || !keeps_groups (search, &turn))
+        continue;
+      join_groups (search);
       symmetry->turns[symmetry->n_turns++] = turn;
       symmetry->orbit_size *= turn.size;
     }
@@ -279,6 +278,7 @@ search_init (Search *search, PodSymmetry *symmetry)
 {
   search->device_of_rank = g_new (uint32_t, symmetry->program->n_ranks);
   search->rank_of_device = g_new (uint32_t, symmetry->program->n_ranks);
+  search->turned = g_new (uint32_t, symmetry->program->n_ranks);
   search->parent = g_new (uint32_t *, symmetry->n_comms + 1);
   for (uint32_t k = 0; k < symmetry->n_comms; k++)
     {
@@ -298,6 +298,7 @@ search_clear (Search *search)
   g_free (search->parent);
   g_free (search->device_of_rank);
   g_free (search->rank_of_device);
+  g_free (search->turned);
 }
 
 PodSymmetry *

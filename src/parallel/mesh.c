@@ -138,7 +138,7 @@ pod_mesh_free (PodMesh *mesh)
 }
 
 static PodCommunicator *
-communicator_new (const PodMesh *mesh, const char *name, PodAxis axis, uint32_t n_groups, uint32_t group_size)
+communicator_new (const char *name, PodAxis axis, uint32_t n_groups, uint32_t group_size)
 {
   PodCommunicator *comm = g_new0 (PodCommunicator, 1);
   size_t n = (size_t) n_groups * group_size;
@@ -149,8 +149,25 @@ communicator_new (const PodMesh *mesh, const char *name, PodAxis axis, uint32_t 
   comm->group_size = group_size;
   comm->members = g_new (uint32_t, n);
   comm->devices = g_new (uint32_t, n);
-  comm->group_of_rank = g_new (uint32_t, mesh->n_ranks);
-  memset (comm->group_of_rank, 0xff, mesh->n_ranks * sizeof (uint32_t));
+  return comm;
+}
+
+/* None of its members is outside of these ranks. */
+static void
+span_ranks (PodCommunicator *comm, uint32_t first, uint32_t n)
+{
+  comm->first_rank = first;
+  comm->n_spanned = n;
+  comm->group_of_rank = g_new (uint32_t, n);
+  memset (comm->group_of_rank, 0xff, n * sizeof (uint32_t));
+}
+
+static PodCommunicator *
+communicator_of_all (const PodMesh *mesh, const char *name, PodAxis axis, uint32_t n_groups, uint32_t group_size)
+{
+  PodCommunicator *comm = communicator_new (name, axis, n_groups, group_size);
+
+  span_ranks (comm, 0, mesh->n_ranks);
   return comm;
 }
 
@@ -180,7 +197,7 @@ pod_mesh_communicator (const PodMesh *mesh, unsigned mask, PodAxis axis, const c
   for (unsigned a = 0; a < POD_N_AXES; a++)
     if (mask & POD_MASK (a))
       group_size *= mesh->layout.degree[a];
-  comm = communicator_new (mesh, name, axis, mesh->n_ranks / group_size, group_size);
+  comm = communicator_of_all (mesh, name, axis, mesh->n_ranks / group_size, group_size);
   offset = g_new (uint32_t, group_size);
   for (uint32_t i = 0; i < group_size; i++)
     offset[i] = member_offset (mesh, mask, i);
@@ -228,7 +245,7 @@ block_factors (const PodAxisPlacement *placement, uint32_t block, PodCommunicato
 PodCommunicator *
 pod_mesh_blocks (const PodMesh *mesh, PodAxis axis, uint32_t block, const char *name)
 {
-  PodCommunicator *comm = communicator_new (mesh, name, axis, mesh->n_ranks / block, block);
+  PodCommunicator *comm = communicator_of_all (mesh, name, axis, mesh->n_ranks / block, block);
   uint32_t n_groups = 0;
 
   for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
@@ -254,7 +271,7 @@ pod_mesh_expert_communicator (const PodMesh *mesh, PodExpertAxis expert_axis, Po
 {
   const uint32_t size = mesh->expert_degree[expert_axis];
   const uint32_t stride = mesh->expert_stride[expert_axis];
-  PodCommunicator *comm = communicator_new (mesh, name, axis, mesh->n_ranks / size, size);
+  PodCommunicator *comm = communicator_of_all (mesh, name, axis, mesh->n_ranks / size, size);
   uint32_t n_groups = 0;
 
   for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
@@ -335,8 +352,8 @@ pod_mesh_split_by_node (const PodMesh *mesh, const PodCommunicator *whole, PodCo
   *out_inside = *out_across = NULL;
   if (whole->group_size % n_inside != 0)
     return false;
-  *out_inside = communicator_new (mesh, inside_name, whole->axis, whole->n_groups * n_nodes, n_inside);
-  *out_across = communicator_new (mesh, across_name, whole->axis, whole->n_groups * n_inside, n_nodes);
+  *out_inside = communicator_of_all (mesh, inside_name, whole->axis, whole->n_groups * n_nodes, n_inside);
+  *out_across = communicator_of_all (mesh, across_name, whole->axis, whole->n_groups * n_inside, n_nodes);
   for (uint32_t g = 0; g < whole->n_groups; g++)
     {
       if (!sort_by_node (mesh, whole, g, n_inside, sorted))
@@ -358,9 +375,11 @@ PodCommunicator *
 pod_mesh_edge (const PodMesh *mesh, uint32_t from_stage, uint32_t to_stage)
 {
   g_autofree char *name = g_strdup_printf ("pp %u>%u", from_stage, to_stage);
-  PodCommunicator *comm = communicator_new (mesh, name, POD_AXIS_PP, mesh->n_ranks / mesh->layout.degree[POD_AXIS_PP], 2);
+  PodCommunicator *comm = communicator_new (name, POD_AXIS_PP, mesh->n_ranks / mesh->layout.degree[POD_AXIS_PP], 2);
+  const uint32_t first_stage = MIN (from_stage, to_stage);
 
   g_assert (mesh->stride[POD_AXIS_PP] == comm->n_groups);
+  span_ranks (comm, first_stage * comm->n_groups, (MAX (from_stage, to_stage) - first_stage + 1) * comm->n_groups);
   for (uint32_t g = 0; g < comm->n_groups; g++) /* stages are the slowest to change: each has its ranks one after the other */
     {
       const uint32_t pair[2] = { from_stage * comm->n_groups + g, to_stage * comm->n_groups + g };
@@ -369,7 +388,7 @@ pod_mesh_edge (const PodMesh *mesh, uint32_t from_stage, uint32_t to_stage)
         {
           comm->members[2 * (size_t) g + i] = pair[i];
           comm->devices[2 * (size_t) g + i] = mesh->device_of_rank[pair[i]];
-          comm->group_of_rank[pair[i]] = g;
+          comm->group_of_rank[pair[i] - comm->first_rank] = g;
         }
     }
   return comm;

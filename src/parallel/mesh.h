@@ -60,7 +60,9 @@ typedef struct
   uint32_t group_size;
   uint32_t *members;       /* n_groups x group_size ranks, in ring order */
   uint32_t *devices;       /* the same as devices */
-  uint32_t *group_of_rank; /* n_ranks, UINT32_MAX = not in it */
+  uint32_t first_rank;     /* no member is below it, or n_spanned above */
+  uint32_t n_spanned;
+  uint32_t *group_of_rank; /* of these, UINT32_MAX = not in it */
   unsigned n_factors;
   PodGroupFactor factors[POD_MAX_FACTORS];
 } PodCommunicator;
@@ -78,5 +80,14 @@ PodCommunicator *pod_mesh_blocks (const PodMesh *mesh, PodAxis axis, uint32_t bl
 PodCommunicator *pod_mesh_edge (const PodMesh *mesh, uint32_t from_stage, uint32_t to_stage);
 void pod_communicator_free (PodCommunicator *communicator);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodCommunicator, pod_communicator_free)
+/* The group that a rank is in, UINT32_MAX none. O(1) */
+static inline uint32_t
+pod_communicator_group_of (const PodCommunicator *communicator, uint32_t rank)
+{
+  const uint32_t i = rank - communicator->first_rank; /* wraps below it */
+
+  return i < communicator->n_spanned ? communicator->group_of_rank[i] : UINT32_MAX;
+}
+
 /* Group @index as the collectives take it (borrowed pointers). */
 void pod_communicator_group (const PodCommunicator *communicator, uint32_t index, PodGroup *out);

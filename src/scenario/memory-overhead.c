@@ -43,7 +43,7 @@ n_communicators (const PodRun *run)
     {
       const PodCommunicator *comm = g_ptr_array_index (run->program->communicators, i);
 
-      n += comm->group_size > 1 && comm->group_of_rank[run->exec->worst_rank] != UINT32_MAX;
+      n += comm->group_size > 1 && pod_communicator_group_of (comm, run->exec->worst_rank) != UINT32_MAX;
     }
   return n;
 }

@@ -19,6 +19,7 @@ communicator (const char *name, PodAxis axis, uint32_t first, uint32_t n, uint32
   comm->group_size = n;
   comm->members = g_new (uint32_t, n);
   comm->devices = g_new (uint32_t, n);
+  comm->n_spanned = n_ranks;
   comm->group_of_rank = g_new (uint32_t, n_ranks);
   for (uint32_t rank = 0; rank < n_ranks; rank++)
     comm->group_of_rank[rank] = rank >= first && rank < first + n ? 0 : UINT32_MAX;

@@ -139,7 +139,7 @@ check_groups (const PodMesh *mesh, const PodCommunicator *comm)
       ck_assert (!is_seen[comm->members[i]]);
       is_seen[comm->members[i]] = true;
       ck_assert_uint_eq (comm->devices[i], mesh->device_of_rank[comm->members[i]]);
-      ck_assert_uint_eq (comm->group_of_rank[comm->members[i]], i / comm->group_size);
+      ck_assert_uint_eq (pod_communicator_group_of (comm, comm->members[i]), i / comm->group_size);
     }
   for (uint32_t rank = 0; rank < mesh->n_ranks; rank++)
     ck_assert (is_seen[rank]);
