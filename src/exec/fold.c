@@ -6,6 +6,14 @@
 
 __extension__ typedef unsigned __int128 Sum;
 
+/* What an orbit of groups puts on an orbit of links: as much on each of so many of its links. */
+typedef struct
+{
+  uint64_t share_q32;
+  uint32_t link;
+  uint32_t n;
+} Entry;
+
 /* Colours while they are refined. Items are orbits of a symmetry, whose members are alike whatever the colours: ranks, the groups of each
  * communicator, the links in use. They are numbered by their first members, so that colours get the numbers that they would get if each
  * member were looked at. What the members of an orbit do to one link is what all do to all links of an orbit over how many these are. */
@@ -23,8 +31,10 @@ typedef struct
   uint32_t *link_index;   /* real link -> orbit in use, UINT32_MAX none */
   uint32_t *real_link;    /* the first of each orbit */
   uint64_t *n_of_link;    /* links of each orbit */
+  bool is_identity;
   size_t **first_entry;   /* by route that is not like an earlier one: where the entries of each orbit of groups begin, [orbits + 1] */
-  uint32_t *entry_link;   /* links of all these entries, route by route, group by group */
+  Entry *entries;         /* route by route, group by group; none for the identity, where nothing is refined */
+  uint32_t *scratch;      /* links of the largest plan */
   Sum *sum;               /* scratch, by link */
   uint32_t *orbit_of_member; /* of the groups in order, one after the other */
   uint32_t *first_place;  /* by orbit of ranks: its places in groups, [n_ranks + 1] */
@@ -129,29 +139,26 @@ find_like (const PodSymmetry *symmetry, const GArray *routes)
 static uint32_t
 refine_links (Coloring *c)
 {
-  const uint32_t *link = c->entry_link;
-
   memset (c->sum, 0, c->n_links * sizeof *c->sum);
   for (guint r = 0; r < c->routes->len; r++)
     {
-      const PodRoute *route = route_at (c->routes, r);
+      const uint32_t comm = route_at (c->routes, r)->comm;
 
-      for (uint32_t g = 0; c->like[r] == r && g < c->symmetry->n_group_orbits[route->comm]; g++)
+      for (uint32_t g = 0; c->like[r] == r && g < c->symmetry->n_group_orbits[comm]; g++)
         {
-          const PodPlan *plan = plan_at (c->symmetry, route, g);
-          const uint64_t key = pod_mix (((uint64_t) r << 32) + c->group_color[c->first_group[route->comm] + g]);
-          const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
+          const uint64_t key = pod_mix (((uint64_t) r << 32) + c->group_color[c->first_group[comm] + g]);
+          const Entry *end = c->entries + c->first_entry[r][g + 1];
           uint64_t share_q32 = 0; /* that of the entry before: most are alike */
-          Sum term = (Sum) pod_mix (key) * n_like;
+          Sum term = (Sum) pod_mix (key) * c->symmetry->group_orbit_size[comm][g];
 
-          for (uint32_t i = 0; i < plan->n_entries; i++)
+          for (const Entry *entry = c->entries + c->first_entry[r][g]; entry < end; entry++)
             {
-              if (plan->entries[i].share_q32 != share_q32)
+              if (entry->share_q32 != share_q32)
                 {
-                  share_q32 = plan->entries[i].share_q32;
-                  term = (Sum) pod_mix (key ^ share_q32) * n_like;
+                  share_q32 = entry->share_q32;
+                  term = (Sum) pod_mix (key ^ share_q32) * c->symmetry->group_orbit_size[comm][g];
                 }
-              c->sum[*link++] += term;
+              c->sum[entry->link] += term * entry->n;
             }
         }
     }
@@ -164,7 +171,6 @@ static uint32_t
 refine_groups (Coloring *c)
 {
   const uint32_t *orbit = c->orbit_of_member;
-  const uint32_t *link = c->entry_link;
 
   for (uint32_t k = 0; k < c->n_comms; k++)
     {
@@ -188,8 +194,9 @@ refine_groups (Coloring *c)
           const PodPlan *plan = plan_at (c->symmetry, route, g);
           uint64_t sum = pod_mix (bits_of (plan->busiest_ratio) + (uint64_t) plan->latency_ps);
 
-          for (uint32_t i = 0; c->like[r] == r && i < plan->n_entries; i++)
-            sum += pod_mix (pod_mix (((uint64_t) r << 32) + c->link_color[*link++]) ^ plan->entries[i].share_q32);
+          if (c->like[r] == r)
+            for (const Entry *entry = c->entries + c->first_entry[r][g]; entry < c->entries + c->first_entry[r][g + 1]; entry++)
+              sum += entry->n * pod_mix (pod_mix (((uint64_t) r << 32) + c->link_color[entry->link]) ^ entry->share_q32);
           c->signature[c->first_group[route->comm] + g] += sum;
         }
     }
@@ -211,16 +218,16 @@ refine_ranks (Coloring *c)
 }
 
 static void
-color_initially (Coloring *c, const PodTopology *topology, PodFidelity fidelity, bool is_identity)
+color_initially (Coloring *c, const PodTopology *topology, PodFidelity fidelity)
 {
   for (uint32_t orbit = 0; orbit < c->n_ranks; orbit++)
-    c->rank_color[orbit] = is_identity ? orbit : c->program->class_of_rank[c->symmetry->rank_of_orbit[orbit]];
+    c->rank_color[orbit] = c->is_identity ? orbit : c->program->class_of_rank[c->symmetry->rank_of_orbit[orbit]];
   for (uint32_t k = 0; k < c->n_comms; k++)
     for (uint32_t g = c->first_group[k]; g < c->first_group[k + 1]; g++)
-      c->group_color[g] = is_identity ? g : k;
+      c->group_color[g] = c->is_identity ? g : k;
   for (uint32_t l = 0; l < c->n_links; l++)
     c->signature[l] = bits_of (pod_collective_link_rate (topology, fidelity, c->real_link[l]));
-  if (!is_identity)
+  if (!c->is_identity)
     recolor (c->signature, c->n_links, c->link_color);
   else
     for (uint32_t l = 0; l < c->n_links; l++)
@@ -333,11 +340,12 @@ meet_link (Coloring *c, uint32_t link, GArray *links, GArray *n_of_link)
   return c->link_index[link] = c->link_index[first];
 }
 
-/* Where entries of each group begin, and room for all. */
+/* Room for what groups put on links. */
 static void
-count_entries (Coloring *c)
+make_room (Coloring *c)
 {
   size_t n = 0;
+  uint32_t most = 0;
 
   c->first_entry = g_new0 (size_t *, c->routes->len + 1);
   for (guint r = 0; r < c->routes->len; r++)
@@ -350,12 +358,37 @@ count_entries (Coloring *c)
       c->first_entry[r] = g_new (size_t, n_orbits + 1);
       for (uint32_t g = 0; g < n_orbits; g++)
         {
-          c->first_entry[r][g] = n;
+          most = MAX (most, plan_at (c->symmetry, route, g)->n_entries);
           n += plan_at (c->symmetry, route, g)->n_entries;
         }
-      c->first_entry[r][n_orbits] = n;
     }
-  c->entry_link = g_new (uint32_t, n + 1);
+  c->scratch = g_new (uint32_t, most + 1);
+  if (!c->is_identity)
+    c->entries = g_new (Entry, n + 1);
+}
+
+/* The entries of an orbit of groups, those of one link and share in one; returns where the next ones begin. @last: by link, the last entry
+ * that has it. */
+static size_t
+list_entries (Coloring *c, const PodPlan *plan, size_t first, size_t *last)
+{
+  size_t n = first;
+
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    {
+      const uint32_t link = c->scratch[i];
+      const uint64_t share_q32 = plan->entries[i].share_q32;
+      const size_t at = last[link];
+
+      if (at >= first && at < n && c->entries[at].link == link && c->entries[at].share_q32 == share_q32)
+        c->entries[at].n++;
+      else
+        {
+          last[link] = n;
+          c->entries[n++] = (Entry){ .share_q32 = share_q32, .link = link, .n = 1 };
+        }
+    }
+  return n;
 }
 
 static void
@@ -363,29 +396,40 @@ meet_links (Coloring *c, const PodTopology *topology)
 {
   GArray *links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   GArray *n_of_link = g_array_new (FALSE, FALSE, sizeof (uint64_t));
+  g_autofree size_t *last = c->is_identity ? NULL : g_new0 (size_t, topology->n_links + 1);
+  size_t n = 0;
 
-  count_entries (c);
+  make_room (c);
   c->link_index = g_new (uint32_t, topology->n_links + 1);
   memset (c->link_index, 0xff, (topology->n_links + 1) * sizeof *c->link_index);
   for (guint r = 0; r < c->routes->len; r++)
-    for (uint32_t g = 0; c->like[r] == r && g < c->symmetry->n_group_orbits[route_at (c->routes, r)->comm]; g++)
-      {
-        uint32_t *entry = c->entry_link + c->first_entry[r][g];
-        const uint32_t *end = c->entry_link + c->first_entry[r][g + 1];
+    {
+      const PodRoute *route = route_at (c->routes, r);
+      const uint32_t n_orbits = c->symmetry->n_group_orbits[route->comm];
 
-        pod_route_links (route_at (c->routes, r), c->symmetry->group_of_orbit[route_at (c->routes, r)->comm][g], entry);
-        for (; entry < end; entry++)
-          *entry = meet_link (c, *entry, links, n_of_link);
-      }
+      for (uint32_t g = 0; c->like[r] == r && g < n_orbits; g++)
+        {
+          const PodPlan *plan = plan_at (c->symmetry, route, g);
+
+          pod_route_links (route, c->symmetry->group_of_orbit[route->comm][g], c->scratch);
+          for (uint32_t i = 0; i < plan->n_entries; i++)
+            c->scratch[i] = meet_link (c, c->scratch[i], links, n_of_link);
+          c->first_entry[r][g] = n;
+          if (!c->is_identity)
+            n = list_entries (c, plan, n, last);
+        }
+      if (c->like[r] == r)
+        c->first_entry[r][n_orbits] = n;
+    }
   c->n_links = links->len;
   c->real_link = (uint32_t *) g_array_free (links, FALSE);
   c->n_of_link = (uint64_t *) g_array_free (n_of_link, FALSE);
 }
 
 static void
-coloring_init (Coloring *c, const PodTopology *topology, const PodProgram *program, const GArray *routes, const PodSymmetry *symmetry)
+coloring_init (Coloring *c, const PodTopology *topology, const PodProgram *program, const GArray *routes, const PodSymmetry *symmetry, bool is_identity)
 {
-  *c = (Coloring){ .program = program, .symmetry = symmetry, .routes = routes, .n_comms = program->communicators->len, .n_ranks = symmetry->n_orbits };
+  *c = (Coloring){ .program = program, .symmetry = symmetry, .routes = routes, .n_comms = program->communicators->len, .n_ranks = symmetry->n_orbits, .is_identity = is_identity };
   c->first_group = g_new0 (uint32_t, c->n_comms + 1);
   for (uint32_t k = 0; k < c->n_comms; k++)
     c->first_group[k + 1] = c->first_group[k] + symmetry->n_group_orbits[k];
@@ -405,7 +449,8 @@ coloring_clear (Coloring *c)
   for (guint r = 0; r < c->routes->len; r++)
     g_free (c->first_entry[r]);
   g_free (c->first_entry);
-  g_free (c->entry_link);
+  g_free (c->entries);
+  g_free (c->scratch);
   g_free (c->first_group);
   g_free (c->link_index);
   g_free (c->real_link);
@@ -478,96 +523,138 @@ represent_groups (PodFold *fold, const Coloring *c, uint32_t **color_of_group)
     }
 }
 
-/* On each link of a route, of all its groups: bytes on it for each on the busiest of a group. */
-static void
-sum_loads (const Coloring *c, uint32_t r, Sum *load)
-{
-  const PodRoute *route = route_at (c->routes, r);
-  const uint32_t n = c->symmetry->n_group_orbits[route->comm];
-  const uint32_t *link = c->entry_link + c->first_entry[r][0];
-
-  for (const uint32_t *l = link; l < c->entry_link + c->first_entry[r][n]; l++)
-    load[*l] = 0;
-  for (uint32_t g = 0; g < n; g++)
-    {
-      const PodPlan *plan = plan_at (c->symmetry, route, g);
-      const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
-
-      for (uint32_t i = 0; i < plan->n_entries; i++)
-        load[*link++] += (Sum) plan->entries[i].share_q32 * n_like;
-    }
-}
-
 static double
 load_of (const Coloring *c, const Sum *load, uint32_t link)
 {
   return (double) (uint64_t) (c->n_of_link[link] == 1 ? load[link] : load[link] / c->n_of_link[link]) / 4294967296.0;
 }
 
-/* Shares of a route's groups summed by (group colour, link colour), on the link that stands for its colour. @lists: list_groups' of orbits. */
+/* On each link of a route, of all its groups: bytes on it for each on the busiest of a group. */
 static void
-fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *lists, const bool *is_standing, const double *capacity,
-            uint32_t *where, Sum *load)
+sum_loads (const Coloring *c, uint32_t r, Sum *load)
 {
-  const PodRoute *route = route_at (c->routes, r);
-  const uint32_t n_colors = fold->n_groups[route->comm];
-  const uint32_t n_orbits = c->symmetry->n_group_orbits[route->comm];
-  g_autofree bool *is_seen = g_new0 (bool, n_colors + 1);
+  const uint32_t comm = route_at (c->routes, r)->comm;
+  const uint32_t n = c->symmetry->n_group_orbits[comm];
 
-  fold->paths[r] = g_new0 (PodFoldedPath, n_colors);
-  sum_loads (c, r, load);
-  for (uint32_t color = 0; color < n_colors; color++)
-    {
-      PodFoldedPath *path = &fold->paths[r][color];
-      g_autoptr (GArray) entries = g_array_new (FALSE, FALSE, sizeof (PodPathEntry));
-
-      /* groups of a colour are few in a folded run and one in an unfolded run: their list is walked, not all groups */
-      for (uint32_t g = lists[n_orbits + color]; g != UINT32_MAX; g = lists[n_orbits + n_colors + g])
-        {
-          const PodPlan *plan = plan_at (c->symmetry, route, g);
-          const uint32_t n_like = c->symmetry->group_orbit_size[route->comm][g];
-          const uint32_t *links = c->entry_link + c->first_entry[r][g];
-
-          for (uint32_t i = 0; i < plan->n_entries; i++)
-            {
-              uint32_t link = links[i];
-              uint32_t to = c->link_color[link];
-
-              if (!is_seen[color])
-                path->analytic_s_per_byte = MAX (path->analytic_s_per_byte, load_of (c, load, link) / capacity[to]);
-              if (!is_standing[link])
-                continue;
-              if (where[to] == UINT32_MAX)
-                {
-                  PodPathEntry entry = { .link = to };
-
-                  where[to] = entries->len;
-                  c->sum[to] = 0;
-                  g_array_append_val (entries, entry);
-                }
-              c->sum[to] += (Sum) plan->entries[i].share_q32 * n_like;
-              g_array_index (entries, PodPathEntry, where[to]).share_q32 = (uint64_t) (c->sum[to] / c->n_of_link[link]);
-            }
-          if (!is_seen[color])
-            path->group = c->symmetry->group_of_orbit[route->comm][g];
-          is_seen[color] = true;
-        }
-      for (guint i = 0; i < entries->len; i++)
-        where[g_array_index (entries, PodPathEntry, i).link] = UINT32_MAX;
-      path->n_entries = entries->len;
-      path->entries = (PodPathEntry *) g_array_free (g_steal_pointer (&entries), FALSE);
-    }
+  for (size_t i = c->first_entry[r][0]; i < c->first_entry[r][n]; i++)
+    load[c->entries[i].link] = 0;
+  for (uint32_t g = 0; g < n; g++)
+    for (size_t i = c->first_entry[r][g]; i < c->first_entry[r][g + 1]; i++)
+      load[c->entries[i].link] += (Sum) c->entries[i].share_q32 * ((uint64_t) c->entries[i].n * c->symmetry->group_orbit_size[comm][g]);
 }
 
-/* The paths of a route that is like an earlier one. */
+/* What the groups of a colour put on the links that stand for their colours. @first: the first of its orbits; @next: of each orbit the next */
 static void
-copy_paths (PodFold *fold, uint32_t from, uint32_t to)
+fold_path (PodFold *fold, const Coloring *c, uint32_t r, uint32_t first, const uint32_t *next, const bool *is_standing, const Sum *load, uint32_t *where,
+           PodFoldedPath *path)
 {
-  const uint32_t n = fold->n_groups[fold->comm_of_route[to]];
+  const uint32_t comm = route_at (c->routes, r)->comm;
+  g_autoptr (GArray) entries = g_array_new (FALSE, FALSE, sizeof (PodPathEntry));
 
-  fold->paths[to] = g_memdup2 (fold->paths[from], n * sizeof (PodFoldedPath));
-  for (uint32_t color = 0; color < n; color++)
-    fold->paths[to][color].entries = g_memdup2 (fold->paths[from][color].entries, fold->paths[from][color].n_entries * sizeof (PodPathEntry));
+  path->group = c->symmetry->group_of_orbit[comm][first];
+  for (size_t i = c->first_entry[r][first]; i < c->first_entry[r][first + 1]; i++)
+    path->analytic_s_per_byte = MAX (path->analytic_s_per_byte, load_of (c, load, c->entries[i].link) / fold->capacity[c->link_color[c->entries[i].link]]);
+  /* groups of a colour are few in a folded run: their list is walked, not all groups */
+  for (uint32_t g = first; g != UINT32_MAX; g = next[g])
+    for (size_t i = c->first_entry[r][g]; i < c->first_entry[r][g + 1]; i++)
+      {
+        const Entry *entry = &c->entries[i];
+        const uint32_t to = c->link_color[entry->link];
+
+        if (!is_standing[entry->link])
+          continue;
+        if (where[to] == UINT32_MAX)
+          {
+            const PodPathEntry new = { .link = to };
+
+            where[to] = entries->len;
+            c->sum[to] = 0;
+            g_array_append_val (entries, new);
+          }
+        c->sum[to] += (Sum) entry->share_q32 * ((uint64_t) entry->n * c->symmetry->group_orbit_size[comm][g]);
+        g_array_index (entries, PodPathEntry, where[to]).share_q32 = (uint64_t) (c->sum[to] / c->n_of_link[entry->link]);
+      }
+  for (guint i = 0; i < entries->len; i++)
+    where[g_array_index (entries, PodPathEntry, i).link] = UINT32_MAX;
+  path->n_entries = entries->len;
+  path->entries = (PodPathEntry *) g_array_free (g_steal_pointer (&entries), FALSE);
+}
+
+/* Shares of a route's groups summed by (group colour, link colour), on the link that stands for its colour. @lists: list_groups' of orbits. */
+static void
+fold_route (PodFold *fold, const Coloring *c, uint32_t r, const uint32_t *lists, const bool *is_standing, uint32_t *where, Sum *load)
+{
+  const uint32_t comm = route_at (c->routes, r)->comm;
+  const uint32_t n_colors = fold->n_groups[comm];
+  const uint32_t n_orbits = c->symmetry->n_group_orbits[comm];
+
+  sum_loads (c, r, load);
+  for (uint32_t color = 0; color < n_colors; color++)
+    if (lists[n_orbits + color] != UINT32_MAX)
+      fold_path (fold, c, r, lists[n_orbits + color], lists + n_orbits + n_colors, is_standing, load, where, &fold->paths[r][color]);
+}
+
+/* A group's own path; those that are shifted from the first group's are made when they are asked for. @where: scratch by link, none */
+static void
+unfold_path (PodFold *fold, const Coloring *c, uint32_t r, uint32_t g, const Sum *load, uint32_t *where)
+{
+  const PodRoute *route = route_at (c->routes, r);
+  const PodPlan *plan = pod_route_plan (route, g);
+  PodFoldedPath *path = &fold->paths[r][g];
+  const bool is_shifted = g > 0 && plan == pod_route_plan (route, 0) && fold->paths[r][0].n_entries == plan->n_entries;
+
+  path->group = g;
+  pod_route_links (route, g, c->scratch);
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    path->analytic_s_per_byte = MAX (path->analytic_s_per_byte, load_of (c, load, c->link_index[c->scratch[i]]) / fold->capacity[c->link_index[c->scratch[i]]]);
+  if (is_shifted)
+    path->n_entries = plan->n_entries;
+  else
+    path->entries = g_new (PodPathEntry, plan->n_entries);
+  for (uint32_t i = 0; !is_shifted && i < plan->n_entries; i++)
+    {
+      const uint32_t link = c->link_index[c->scratch[i]];
+
+      if (where[link] == UINT32_MAX)
+        {
+          where[link] = path->n_entries++;
+          path->entries[where[link]] = (PodPathEntry){ .link = link };
+        }
+      path->entries[where[link]].share_q32 += plan->entries[i].share_q32;
+    }
+  for (uint32_t i = 0; !is_shifted && i < path->n_entries; i++)
+    where[path->entries[i].link] = UINT32_MAX;
+}
+
+static void
+unfold_route (PodFold *fold, const Coloring *c, uint32_t r, uint32_t *where, Sum *load)
+{
+  const PodRoute *route = route_at (c->routes, r);
+  const uint32_t n = fold->n_groups[route->comm];
+
+  memset (load, 0, c->n_links * sizeof *load);
+  for (uint32_t g = 0; g < n; g++)
+    {
+      const PodPlan *plan = pod_route_plan (route, g);
+
+      pod_route_links (route, g, c->scratch);
+      for (uint32_t i = 0; i < plan->n_entries; i++)
+        load[c->link_index[c->scratch[i]]] += plan->entries[i].share_q32;
+    }
+  for (uint32_t g = 0; g < n; g++)
+    unfold_path (fold, c, r, g, load, where);
+}
+
+void
+pod_fold_path (const PodFold *fold, const PodRoute *route, uint32_t r, uint32_t group, PodPathEntry *out)
+{
+  const PodPlan *plan = pod_route_plan (route, group);
+  const PodPathEntry *first = fold->paths[r][0].entries;
+  PodTopologyShift shift;
+
+  pod_route_shift (route, group, &shift);
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    out[i] = (PodPathEntry){ .link = fold->color_of_link[pod_topology_shift_link (&shift, plan->entries[i].link)], .share_q32 = first[i].share_q32 };
 }
 
 /* Appends, behind the colours of n groups, the head of each colour's list of groups and the next group of each group. */
@@ -602,6 +689,40 @@ represent_links (PodFold *fold, const Coloring *c, const PodTopology *topology, 
       }
 }
 
+/* Routes that load the same links share their paths. */
+static void
+represent_routes (PodFold *fold, const Coloring *c, uint32_t **color_of_group, const bool *is_standing)
+{
+  g_autofree uint32_t *where = g_new (uint32_t, c->n_links + 1);
+  g_autofree Sum *load = g_new (Sum, c->n_links + 1);
+
+  memset (where, 0xff, (c->n_links + 1) * sizeof *where);
+  fold->n_routes = c->routes->len;
+  fold->paths = g_new0 (PodFoldedPath *, fold->n_routes + 1);
+  fold->comm_of_route = g_new0 (uint32_t, fold->n_routes + 1);
+  for (uint32_t r = 0; r < fold->n_routes; r++)
+    {
+      const uint32_t comm = route_at (c->routes, r)->comm;
+      g_autofree uint32_t *lists = NULL;
+
+      fold->comm_of_route[r] = comm;
+      if (c->like[r] < r)
+        {
+          fold->paths[r] = fold->paths[c->like[r]];
+          continue;
+        }
+      fold->paths[r] = g_new0 (PodFoldedPath, fold->n_groups[comm] + 1);
+      if (c->is_identity)
+        {
+          unfold_route (fold, c, r, where, load);
+          continue;
+        }
+      lists = list_groups (color_of_group[comm], c->symmetry->n_group_orbits[comm], fold->n_groups[comm]);
+      fold_route (fold, c, r, lists, is_standing, where, load);
+    }
+  fold->like = g_memdup2 (c->like, fold->n_routes * sizeof *fold->like);
+}
+
 PodFold *
 pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgram *program, const GArray *routes, const PodSymmetry *symmetry,
               bool is_identity)
@@ -609,39 +730,20 @@ pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgra
   PodFold *fold = g_new0 (PodFold, 1);
   Coloring c;
   g_autofree bool *is_standing = NULL;
-  g_autofree uint32_t *where = NULL;
-  g_autofree Sum *load = NULL;
   g_autofree uint32_t **color_of_group = NULL;
 
-  coloring_init (&c, topology, program, routes, symmetry);
+  coloring_init (&c, topology, program, routes, symmetry, is_identity);
   is_standing = g_new0 (bool, c.n_links + 1);
-  where = g_new (uint32_t, c.n_links + 1);
-  memset (where, 0xff, (c.n_links + 1) * sizeof *where);
-  load = g_new (Sum, c.n_links + 1);
   color_of_group = g_new0 (uint32_t *, c.n_comms + 1);
-  color_initially (&c, topology, fidelity, is_identity);
+  color_initially (&c, topology, fidelity);
   if (!is_identity)
     refine (&c);
   represent_ranks (fold, &c);
   represent_groups (fold, &c, color_of_group);
   represent_links (fold, &c, topology, fidelity, is_standing);
-  fold->n_routes = routes->len;
-  fold->paths = g_new0 (PodFoldedPath *, routes->len + 1);
-  fold->comm_of_route = g_new0 (uint32_t, routes->len + 1);
-  for (uint32_t r = 0; r < routes->len; r++)
-    {
-      const uint32_t comm = route_at (routes, r)->comm;
-      g_autofree uint32_t *lists = NULL;
-
-      fold->comm_of_route[r] = comm;
-      if (c.like[r] < r)
-        {
-          copy_paths (fold, c.like[r], r);
-          continue;
-        }
-      lists = list_groups (color_of_group[comm], symmetry->n_group_orbits[comm], fold->n_groups[comm]);
-      fold_route (fold, &c, r, lists, is_standing, fold->capacity, where, load);
-    }
+  represent_routes (fold, &c, color_of_group, is_standing);
+  if (is_identity)
+    fold->color_of_link = g_steal_pointer (&c.link_index);
   for (uint32_t k = 0; k < c.n_comms; k++)
     g_free (color_of_group[k]);
   coloring_clear (&c);
@@ -660,11 +762,15 @@ pod_fold_free (PodFold *fold)
     }
   for (uint32_t r = 0; r < fold->n_routes; r++)
     {
+      if (fold->like[r] < r)
+        continue;
       for (uint32_t color = 0; color < fold->n_groups[fold->comm_of_route[r]]; color++)
         g_free (fold->paths[r][color].entries);
       g_free (fold->paths[r]);
     }
   g_free (fold->comm_of_route);
+  g_free (fold->like);
+  g_free (fold->color_of_link);
   g_free (fold->rank);
   g_free (fold->n_like);
   g_free (fold->class_of);

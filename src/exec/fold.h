@@ -48,7 +48,7 @@ void pod_route_links (const PodRoute *route, uint32_t group, uint32_t *out);
 typedef struct
 {
   uint32_t n_entries;
-  PodPathEntry *entries;  /* (owned) links are link colours */
+  PodPathEntry *entries;  /* (owned) links are link colours; NULL: to be made by pod_fold_path */
   double analytic_s_per_byte;
   uint32_t group;         /* a group of the colour, whose plan gives ratio and latency */
 } PodFoldedPath;
@@ -69,11 +69,15 @@ typedef struct
   uint32_t **n_expected;   /* [comm][group colour] -> represented members */
   uint32_t n_routes;
   uint32_t *comm_of_route;
-  PodFoldedPath **paths;   /* [route][group colour] (owned) */
+  uint32_t *like;          /* by route: the first one that loads the same links as much */
+  PodFoldedPath **paths;   /* [route][group colour] (owned), those of routes that are alike once */
+  uint32_t *color_of_link; /* (nullable) by real link, where paths are made when they are asked for: unfolded */
 } PodFold;
 
 /* @routes: all that the program uses. @symmetry: of both. @is_identity: no folding; the symmetry is an identity too. O(ranks + (orbits of
  * ranks + path entries of orbits of groups) x rounds). */
 PodFold *pod_fold_new (const PodTopology *topology, PodFidelity fidelity, const PodProgram *program, const GArray *routes, const PodSymmetry *symmetry, bool is_identity);
 void pod_fold_free (PodFold *fold);
+/* The path of a group that has none of its own: the first group's, shifted. @route: the @r-th; @out: room for its entries. O(entries) */
+void pod_fold_path (const PodFold *fold, const PodRoute *route, uint32_t r, uint32_t group, PodPathEntry *out);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodFold, pod_fold_free)

@@ -130,6 +130,8 @@ pod_exec_make_meetings (PodExec *exec)
 void
 pod_exec_clear_meetings (PodExec *exec)
 {
+  for (uint32_t m = 0; exec->first_meeting != NULL && m < exec->first_meeting[exec->fold->n_comms]; m++)
+    g_free (exec->meetings[m].path);
   g_free (exec->uses);
   g_free (exec->ops);
   g_free (exec->book_paths);
@@ -145,14 +147,25 @@ apply_effects (PodExec *exec, const PodTaskEvent *event, bool is_at_end, int64_t
     pod_recorder_memory (exec->recorder, event->rank, now_ps, pod_account_memory (exec->account, event->rank));
 }
 
+/* Returns: (transfer none) the path of a meeting's bytes while they move */
+static const PodPathEntry *
+make_path (PodExec *exec, PodMeeting *meeting, const PodRoute *route, uint32_t r, const PodFoldedPath *path)
+{
+  g_assert (meeting->path == NULL);
+  meeting->path = g_new (PodPathEntry, path->n_entries);
+  pod_fold_path (exec->fold, route, r, path->group, meeting->path);
+  return meeting->path;
+}
+
 /* The bytes of a meeting begin to move. */
 static void
-start_bytes (PodExec *exec, const PodMeeting *meeting, uint32_t u)
+start_bytes (PodExec *exec, PodMeeting *meeting, uint32_t u)
 {
   const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, u);
   const uint32_t r = exec->uses[u].route;
   const PodFoldedPath *path = exec->twins != NULL ? pod_twins_path (exec->twins, r, meeting->group) : &exec->fold->paths[r][meeting->group];
-  const PodPlan *plan = pod_route_plan (&g_array_index (exec->routes->routes, PodRoute, r), path->group);
+  const PodRoute *route = &g_array_index (exec->routes->routes, PodRoute, r);
+  const PodPlan *plan = pod_route_plan (route, path->group);
   const uint32_t tag = (uint32_t) (meeting - exec->meetings);
 
   if (exec->request->fidelity == POD_FIDELITY_BOOK)
@@ -160,7 +173,7 @@ start_bytes (PodExec *exec, const PodMeeting *meeting, uint32_t u)
   else if (exec->packets != NULL)
     pod_exec_packets_start (exec->packets, u, path->group, tag);
   else
-    pod_network_start (exec->network, path->entries, path->n_entries,
+    pod_network_start (exec->network, path->entries != NULL ? path->entries : make_path (exec, meeting, route, r, path), path->n_entries,
                        (uint64_t) llround ((double) use->bytes * plan->busiest_ratio * (plan->wire_ratio > 0 ? plan->wire_ratio : 1) / pod_exec_rate_ratio (&exec->software, use->axis)), plan->latency_ps,
                        path->analytic_s_per_byte, tag);
 }
@@ -256,6 +269,7 @@ pod_exec_transfer_done (void *context, uint32_t tag)
   g_autofree PodArrival *many = n > G_N_ELEMENTS (few) ? g_new (PodArrival, n) : NULL;
   PodArrival *arrivals = many != NULL ? many : few;
 
+  g_clear_pointer (&meeting->path, g_free);
   memcpy (arrivals, &exec->arrivals[meeting->first_arrival], n * sizeof *arrivals);
   if (exec->is_recording)
     record_meeting (exec, meeting, arrivals, n, now_ps);

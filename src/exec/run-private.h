@@ -37,6 +37,7 @@ typedef struct
   uint32_t n_arrived;
   uint32_t first_arrival; /* of n_expected */
   int64_t start_ps;
+  PodPathEntry *path;     /* (owned) (nullable) of its bytes, where the fold has none */
 } PodMeeting;
 
 /* What a run needs of an op. */

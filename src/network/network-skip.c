@@ -29,7 +29,6 @@ save_transfer (const PodTransfer *transfer, int64_t now_ps, GArray *out)
     transfer->tag,
     transfer->phase,
     (int64_t) transfer->bytes,
-    (int64_t) (uintptr_t) transfer->path,
     0,
     0,
     0,
@@ -39,13 +38,13 @@ save_transfer (const PodTransfer *transfer, int64_t now_ps, GArray *out)
     now_ps - transfer->begin_ps,
   };
 
-  memcpy (&state[4], &transfer->analytic_s_per_byte, sizeof (double));
+  memcpy (&state[3], &transfer->analytic_s_per_byte, sizeof (double));
   if (transfer->phase == POD_PHASE_BYTES || transfer->phase == POD_PHASE_ALONE)
     {
-      state[5] = now_ps - transfer->since_ps;
-      state[6] = (int64_t) transfer->rate;
-      state[7] = (int64_t) (uint64_t) (transfer->work_left >> 64);
-      state[8] = (int64_t) (uint64_t) transfer->work_left;
+      state[4] = now_ps - transfer->since_ps;
+      state[5] = (int64_t) transfer->rate;
+      state[6] = (int64_t) (uint64_t) (transfer->work_left >> 64);
+      state[7] = (int64_t) (uint64_t) transfer->work_left;
     }
   g_array_append_vals (out, state, G_N_ELEMENTS (state));
 }

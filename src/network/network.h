@@ -72,7 +72,8 @@ double pod_network_link_bytes (const PodNetwork *network, uint32_t link);
 double pod_network_link_rate (const PodNetwork *network, uint32_t link);
 uint32_t pod_network_n_active (const PodNetwork *network);
 /* Appends (element-type int64_t) what decides how all transfers go on, by their tags, which must
- * differ, and counted from now. False when rates are yet to be solved for. O(n log n). */
+ * differ, and counted from now. Not their paths: what tag takes which is for the caller to save.
+ * False when rates are yet to be solved for. O(n log n). */
 bool pod_network_save (const PodNetwork *network, GArray *out);
 /* The tag of the transfer for which @event, of the first of the network's kinds, was pushed. False
  * when it is stale. */
