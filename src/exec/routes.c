@@ -1,3 +1,4 @@
+#include "base/mix.h"
 #include "base/units.h"
 #include "exec/exec-private.h"
 
@@ -160,34 +161,29 @@ begin_route (const PodExecRequest *request, const PodRoutes *routes, PodRoute *r
     first->n_entries = 0; /* priced by V/W: no links */
 }
 
-/* Does a turn carry the plan of a group to itself: every link to one with the same share? */
-static bool
-plan_turns (const PodRoute *route, uint32_t group, const PodTurn *turn, uint64_t *share_of_link)
+/* What a plan puts on the links of each block, as it would be on those of the first one. */
+static void
+add_keys (const PodRoute *route, uint32_t group, uint32_t r, const PodTurn *turn, uint64_t *keys)
 {
   const PodPlan *plan = pod_route_plan (route, group);
+  const PodTopology *topology = route->planned->topology;
   g_autofree uint32_t *links = g_new (uint32_t, plan->n_entries + 1);
-  bool is_same = true;
+  uint32_t place;
 
   pod_route_links (route, group, links);
   for (uint32_t i = 0; i < plan->n_entries; i++)
-    share_of_link[links[i]] = plan->entries[i].share_q32;
-  for (uint32_t i = 0; i < plan->n_entries && is_same; i++)
-    is_same = share_of_link[pod_turn_link (turn, 1, route->planned->topology, links[i])] == plan->entries[i].share_q32;
-  for (uint32_t i = 0; i < plan->n_entries; i++)
-    share_of_link[links[i]] = 0;
-  return is_same;
+    if (pod_turn_place_of_link (turn, topology, links[i], &place))
+      keys[place] += pod_mix (pod_mix (((uint64_t) r << 32) + pod_turn_link (turn, turn->size - place, topology, links[i])) ^ plan->entries[i].share_q32);
 }
 
 typedef struct
 {
   const PodExecRequest *request;
   PodRoutes *routes;
-  uint64_t *share_of_link; /* n_links zeros */
 } Turning;
 
-/* All that the group does. */
 static bool
-group_turns (void *context, const PodTurn *turn, uint32_t comm, uint32_t group)
+group_keys (void *context, const PodTurn *turn, uint32_t comm, uint32_t group, uint64_t *keys)
 {
   const Turning *turning = context;
 
@@ -198,8 +194,9 @@ group_turns (void *context, const PodTurn *turn, uint32_t comm, uint32_t group)
       if (route->comm != comm)
         continue;
       /* what cannot be planned is told when all are */
-      if (find_plan (turning->request, turning->routes, route, group, NULL) == NULL || !plan_turns (route, group, turn, turning->share_of_link))
+      if (find_plan (turning->request, turning->routes, route, group, NULL) == NULL)
         return false;
+      add_keys (route, group, r, turn, keys);
     }
   return true;
 }
@@ -208,10 +205,9 @@ group_turns (void *context, const PodTurn *turn, uint32_t comm, uint32_t group)
 static bool
 plan_orbits (const PodExecRequest *request, PodRoutes *routes, bool is_identity, GError **error)
 {
-  g_autofree uint64_t *share_of_link = is_identity ? NULL : g_new0 (uint64_t, request->topology->n_links + 1);
-  Turning turning = { .request = request, .routes = routes, .share_of_link = share_of_link };
+  Turning turning = { .request = request, .routes = routes };
 
-  routes->symmetry = pod_symmetry_new (request->topology, request->program, is_identity, group_turns, &turning);
+  routes->symmetry = pod_symmetry_new (request->topology, request->program, is_identity, group_keys, &turning);
   for (guint r = 0; r < routes->routes->len; r++)
     {
       PodRoute *route = &g_array_index (routes->routes, PodRoute, r);

@@ -1,16 +1,18 @@
 #include "exec/symmetry.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What is known while turns are tried. */
 typedef struct
 {
   PodSymmetry *symmetry;
-  PodPlanTurns plan_turns;
+  PodPlanKeys plan_keys;
   void *context;
   uint32_t *device_of_rank;
   uint32_t *rank_of_device; /* of the first n_ranks devices */
   uint32_t *turned;         /* by rank: where the turn that is tried carries it */
+  uint64_t *keys;           /* by place: what groups that go through all places put on the links of each */
   uint32_t **parent;        /* [comm][group]: an earlier group of the same orbit, or itself */
 } Search;
 
@@ -92,15 +94,22 @@ find_borders (const PodSymmetry *symmetry)
   return borders;
 }
 
+/* @first: (nullable) by place, where to; NULL: to the next place. */
 static void
-turn_ranks (Search *search, const PodTurn *turn)
+turn_ranks (Search *search, const PodTurn *turn, const uint32_t *first)
 {
   const uint32_t n = search->symmetry->program->n_ranks;
   const uint32_t block = turn->lo * turn->size;
 
-  for (uint32_t first = 0; first < n; first += block)
-    for (uint32_t i = 0; i < block; i++)
-      search->turned[search->rank_of_device[first + i]] = search->rank_of_device[first + (i + turn->lo < block ? i + turn->lo : i + turn->lo - block)];
+  for (uint32_t start = 0; start < n; start += block)
+    for (uint32_t place = 0; place < turn->size; place++)
+      {
+        const uint32_t *from = search->rank_of_device + start + place * turn->lo;
+        const uint32_t *to = search->rank_of_device + start + (first != NULL ? first[place] : (place + 1) % turn->size) * turn->lo;
+
+        for (uint32_t i = 0; i < turn->lo; i++)
+          search->turned[from[i]] = to[i];
+      }
 }
 
 static bool
@@ -128,28 +137,28 @@ is_like (const Search *search, const PodTurn *turn, const PodCommunicator *comm,
   return (to[0] - from[0]) % (turn->lo * turn->size) == 0 && pod_topology_shift_init (&shift, search->symmetry->topology, from, to, comm->group_size);
 }
 
-/* The group that a turn makes of another, its members in the same order, or the group itself with its plan; UINT32_MAX when it is neither.
- * @known: a group of the communicator whose plan turns, or UINT32_MAX. */
-static uint32_t
-turn_group (const Search *search, const PodTurn *turn, uint32_t k, uint32_t g, uint32_t *known)
+/* A turn makes another group of it, its members in the same order, or itself; then its plans are added to the keys. @known: a group of the
+ * communicator whose plans are, or UINT32_MAX. */
+static bool
+keeps_group (Search *search, const PodTurn *turn, uint32_t k, uint32_t g, uint32_t *known)
 {
   const PodCommunicator *comm = comm_at (search->symmetry->program, k);
   const uint32_t *members = comm->members + (size_t) g * comm->group_size;
   const uint32_t to = pod_communicator_group_of (comm, search->turned[members[0]]);
 
   if (to == UINT32_MAX)
-    return UINT32_MAX;
+    return false;
   for (uint32_t i = 0; i < comm->group_size; i++)
     {
       const uint32_t moved = search->turned[members[i]];
 
       if (to == g ? pod_communicator_group_of (comm, moved) != g : moved != comm->members[(size_t) to * comm->group_size + i])
-        return UINT32_MAX;
+        return false;
     }
   if (to != g || (*known != UINT32_MAX && is_like (search, turn, comm, *known, g)))
-    return to;
+    return true;
   *known = g;
-  return search->plan_turns (search->context, turn, k, g) ? to : UINT32_MAX;
+  return search->plan_keys (search->context, turn, k, g, search->keys);
 }
 
 static uint32_t
@@ -164,16 +173,112 @@ first_group (uint32_t *parent, uint32_t g)
 }
 
 static bool
-keeps_groups (const Search *search, const PodTurn *turn)
+keeps_groups (Search *search, const PodTurn *turn)
 {
+  memset (search->keys, 0, turn->size * sizeof *search->keys);
   for (uint32_t k = 0; k < search->symmetry->n_comms; k++)
     {
       uint32_t known = UINT32_MAX;
 
       for (uint32_t g = 0; g < comm_at (search->symmetry->program, k)->n_groups; g++)
-        if (search->parent[k][g] == g && turn_group (search, turn, k, g, &known) == UINT32_MAX)
+        if (search->parent[k][g] == g && !keeps_group (search, turn, k, g, &known))
           return false;
     }
+  return true;
+}
+
+static bool
+are_keys_equal (const Search *search, uint32_t n)
+{
+  for (uint32_t place = 1; place < n; place++)
+    if (search->keys[place] != search->keys[0])
+      return false;
+  return true;
+}
+
+/* Whether each group that a turn does not carry to itself lies in one block. */
+static bool
+lie_in_blocks (const Search *search, const PodTurn *turn)
+{
+  for (uint32_t k = 0; k < search->symmetry->n_comms; k++)
+    {
+      const PodCommunicator *comm = comm_at (search->symmetry->program, k);
+
+      for (uint32_t g = 0; g < comm->n_groups; g++)
+        {
+          const uint32_t *devices = comm->devices + (size_t) g * comm->group_size;
+          const uint32_t place = devices[0] / turn->lo % turn->size;
+
+          if (search->parent[k][g] != g || pod_communicator_group_of (comm, search->turned[comm->members[(size_t) g * comm->group_size]]) == g)
+            continue;
+          for (uint32_t i = 1; i < comm->group_size; i++)
+            if (devices[i] / turn->lo % turn->size != place)
+              return false;
+        }
+    }
+  return true;
+}
+
+typedef struct
+{
+  uint64_t key;
+  uint32_t place;
+} PlaceKey;
+
+static int
+compare_keys (const void *a, const void *b)
+{
+  const PlaceKey *x = a;
+  const PlaceKey *y = b;
+
+  if (x->key != y->key)
+    return x->key < y->key ? -1 : 1;
+  return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* Sets of places with equal keys; false where no two are. */
+static bool
+find_sets (const Search *search, PodTurn *turn)
+{
+  g_autofree PlaceKey *sorted = g_new (PlaceKey, turn->size);
+  uint32_t n_sets = 0;
+
+  turn->first = g_new (uint32_t, turn->size);
+  turn->n_alike = g_new (uint32_t, turn->size);
+  for (uint32_t place = 0; place < turn->size; place++)
+    sorted[place] = (PlaceKey){ search->keys[place], place };
+  qsort (sorted, turn->size, sizeof *sorted, compare_keys);
+  for (uint32_t i = 0, end; i < turn->size; i = end, n_sets++)
+    {
+      for (end = i + 1; end < turn->size && sorted[end].key == sorted[i].key; end++)
+        ;
+      for (uint32_t j = i; j < end; j++)
+        {
+          turn->first[sorted[j].place] = sorted[i].place;
+          turn->n_alike[sorted[j].place] = end - i;
+        }
+    }
+  return n_sets < turn->size;
+}
+
+/* The turn where the layout is the same after it, or the sets of blocks that may change places. */
+static bool
+try_turn (Search *search, PodTurn *turn)
+{
+  const PodTopology *topology = search->symmetry->topology;
+
+  if (!pod_turn_fits (turn, topology, search->symmetry->program->n_ranks))
+    return false;
+  turn_ranks (search, turn, NULL);
+  if (!keeps_classes (search) || !keeps_groups (search, turn))
+    return false;
+  if (are_keys_equal (search, turn->size))
+    return true;
+  /* Links of pairs within a node have two places */
+  if ((topology->is_full_mesh && turn->lo < topology->chips_per_node * topology->chip->devices_per_chip) || !lie_in_blocks (search, turn)
+      || !find_sets (search, turn))
+    return false;
+  turn_ranks (search, turn, turn->first);
   return true;
 }
 
@@ -197,6 +302,13 @@ join_groups (Search *search)
 }
 
 static void
+turn_clear (PodTurn *turn)
+{
+  g_free (turn->first);
+  g_free (turn->n_alike);
+}
+
+static void
 find_turns (Search *search)
 {
   PodSymmetry *symmetry = search->symmetry;
@@ -206,30 +318,30 @@ find_turns (Search *search)
   for (guint i = 0; i < borders->len && symmetry->n_turns < POD_MAX_TURNS; i++)
     {
       const uint32_t hi = g_array_index (borders, uint32_t, i);
-      const PodTurn turn = { .lo = lo, .size = hi / lo };
+      PodTurn turn = { .lo = lo, .size = hi / lo };
 
       if (hi % lo != 0 || hi == lo)
         continue;
       lo = hi;
-      if (!pod_turn_fits (&turn, symmetry->topology, symmetry->program->n_ranks))
-        continue;
-      turn_ranks (search, &turn);
-      if (!keeps_classes (search) || !keeps_groups (search, &turn))
-        continue;
+      if (!try_turn (search, &turn))
+        {
+          turn_clear (&turn);
+          continue;
+        }
       join_groups (search);
       symmetry->turns[symmetry->n_turns++] = turn;
-      symmetry->orbit_size *= turn.size;
     }
 }
 
-/* Numbers orbits of ranks by their first, which stands at the first place of every turn: a rank grows with each of its coordinates. */
+/* Numbers orbits of ranks by their first, which stands at the first place of its set in every turn: a rank grows with each of its
+ * coordinates. */
 static void
 number_ranks (PodSymmetry *symmetry, const Search *search)
 {
   const uint32_t n = symmetry->program->n_ranks;
 
   symmetry->orbit_of_rank = g_new (uint32_t, n);
-  symmetry->rank_of_orbit = g_new (uint32_t, n / symmetry->orbit_size);
+  symmetry->rank_of_orbit = g_new (uint32_t, n);
   memset (symmetry->orbit_of_rank, 0xff, n * sizeof (uint32_t));
   for (uint32_t rank = 0; rank < n; rank++)
     {
@@ -237,7 +349,12 @@ number_ranks (PodSymmetry *symmetry, const Search *search)
       uint32_t first;
 
       for (unsigned t = 0; t < symmetry->n_turns; t++)
-        device -= device / symmetry->turns[t].lo % symmetry->turns[t].size * symmetry->turns[t].lo;
+        {
+          const PodTurn *turn = &symmetry->turns[t];
+          const uint32_t place = device / turn->lo % turn->size;
+
+          device -= (place - (turn->first != NULL ? turn->first[place] : 0)) * turn->lo;
+        }
       first = symmetry->n_turns > 0 ? search->rank_of_device[device] : rank;
       /* Whichever rank of its orbit comes first, the orbit is numbered then */
       if (symmetry->orbit_of_rank[first] == UINT32_MAX)
@@ -279,6 +396,7 @@ search_init (Search *search, PodSymmetry *symmetry)
   search->device_of_rank = g_new (uint32_t, symmetry->program->n_ranks);
   search->rank_of_device = g_new (uint32_t, symmetry->program->n_ranks);
   search->turned = g_new (uint32_t, symmetry->program->n_ranks);
+  search->keys = g_new (uint64_t, symmetry->program->n_ranks);
   search->parent = g_new (uint32_t *, symmetry->n_comms + 1);
   for (uint32_t k = 0; k < symmetry->n_comms; k++)
     {
@@ -299,15 +417,16 @@ search_clear (Search *search)
   g_free (search->device_of_rank);
   g_free (search->rank_of_device);
   g_free (search->turned);
+  g_free (search->keys);
 }
 
 PodSymmetry *
-pod_symmetry_new (const PodTopology *topology, const PodProgram *program, bool is_identity, PodPlanTurns plan_turns, void *context)
+pod_symmetry_new (const PodTopology *topology, const PodProgram *program, bool is_identity, PodPlanKeys plan_keys, void *context)
 {
   PodSymmetry *symmetry = g_new0 (PodSymmetry, 1);
-  Search search = { .symmetry = symmetry, .plan_turns = plan_turns, .context = context };
+  Search search = { .symmetry = symmetry, .plan_keys = plan_keys, .context = context };
 
-  *symmetry = (PodSymmetry){ .topology = topology, .program = program, .orbit_size = 1, .n_comms = program->communicators->len };
+  *symmetry = (PodSymmetry){ .topology = topology, .program = program, .n_comms = program->communicators->len };
   symmetry->n_group_orbits = g_new0 (uint32_t, symmetry->n_comms + 1);
   symmetry->orbit_of_group = g_new0 (uint32_t *, symmetry->n_comms + 1);
   symmetry->group_of_orbit = g_new0 (uint32_t *, symmetry->n_comms + 1);
@@ -336,6 +455,8 @@ pod_symmetry_free (PodSymmetry *symmetry)
       g_free (symmetry->group_of_orbit[k]);
       g_free (symmetry->group_orbit_size[k]);
     }
+  for (unsigned t = 0; t < symmetry->n_turns; t++)
+    turn_clear (&symmetry->turns[t]);
   g_free (symmetry->n_group_orbits);
   g_free (symmetry->orbit_of_group);
   g_free (symmetry->group_of_orbit);

@@ -113,6 +113,14 @@ pod_turn_link (const PodTurn *turn, uint32_t n_times, const PodTopology *topolog
   return topology->first_die_link + device;
 }
 
+bool
+pod_turn_place_of_link (const PodTurn *turn, const PodTopology *topology, uint32_t link,
+                        uint32_t *out_place)
+{
+  *out_place = device_of (topology, link) / turn->lo % turn->size;
+  return pod_turn_link (turn, 1, topology, link) != link;
+}
+
 uint32_t
 pod_turns_first_link (const PodTurn *turns, unsigned n_turns, const PodTopology *topology,
                       uint32_t link, uint64_t *out_n)
@@ -120,12 +128,15 @@ pod_turns_first_link (const PodTurn *turns, unsigned n_turns, const PodTopology 
   *out_n = 1;
   for (unsigned t = 0; t < n_turns; t++)
     {
-      const uint32_t place = device_of (topology, link) / turns[t].lo % turns[t].size;
+      const PodTurn *turn = &turns[t];
+      uint32_t place, first;
 
-      if (pod_turn_link (&turns[t], 1, topology, link) == link)
+      if (!pod_turn_place_of_link (turn, topology, link, &place))
         continue;
-      *out_n *= turns[t].size;
-      link = pod_turn_link (&turns[t], turns[t].size - place, topology, link);
+      first = turn->first != NULL ? turn->first[place] : 0;
+      *out_n *= turn->first != NULL ? turn->n_alike[place] : turn->size;
+      if (first != place)
+        link = pod_turn_link (turn, turn->size - place + first, topology, link);
     }
   return link;
 }

@@ -10,6 +10,10 @@ typedef struct
 {
   uint32_t lo;
   uint32_t size;
+  /* Where blocks are not all alike but those of a set are, which then change places in any way: by
+   * place, the first of its set, and how many these are. (owned) (nullable) NULL: all are. */
+  uint32_t *first;
+  uint32_t *n_alike;
 } PodTurn;
 
 /* Whether it carries every switch, rail and link among devices 0 to @n_devices - 1 to one like it.
@@ -21,7 +25,11 @@ uint32_t pod_turn_device (const PodTurn *turn, uint32_t n_times, uint32_t device
 uint32_t pod_turn_link (const PodTurn *turn, uint32_t n_times, const PodTopology *topology,
                         uint32_t link);
 
-/* The link that stands for all to which the turns carry @link; @out_n: how many these are. Turns
- * share no place. O(turns). */
+/* The place of a link among the blocks. False where the turn carries it to itself. O(levels). */
+bool pod_turn_place_of_link (const PodTurn *turn, const PodTopology *topology, uint32_t link,
+                             uint32_t *out_place);
+
+/* The link that stands for all to which the turns carry @link, or to which blocks that are alike
+ * do; @out_n: how many these are. Turns share no place. O(turns). */
 uint32_t pod_turns_first_link (const PodTurn *turns, unsigned n_turns, const PodTopology *topology,
                                uint32_t link, uint64_t *out_n);
