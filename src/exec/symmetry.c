@@ -14,6 +14,8 @@ typedef struct
   uint32_t *turned;         /* by rank: where the turn that is tried carries it */
   uint64_t *keys;           /* by place: what groups that go through all places put on the links of each */
   uint32_t **parent;        /* [comm][group]: an earlier group of the same orbit, or itself */
+  uint32_t **first;         /* [comm]: those that are themselves, ascending: turns commute, so what holds for these holds for all */
+  uint32_t *n_first;
 } Search;
 
 static const PodCommunicator *
@@ -180,8 +182,8 @@ keeps_groups (Search *search, const PodTurn *turn)
     {
       uint32_t known = UINT32_MAX;
 
-      for (uint32_t g = 0; g < comm_at (search->symmetry->program, k)->n_groups; g++)
-        if (search->parent[k][g] == g && !keeps_group (search, turn, k, g, &known))
+      for (uint32_t i = 0; i < search->n_first[k]; i++)
+        if (!keeps_group (search, turn, k, search->first[k][i], &known))
           return false;
     }
   return true;
@@ -204,12 +206,13 @@ lie_in_blocks (const Search *search, const PodTurn *turn)
     {
       const PodCommunicator *comm = comm_at (search->symmetry->program, k);
 
-      for (uint32_t g = 0; g < comm->n_groups; g++)
+      for (uint32_t f = 0; f < search->n_first[k]; f++)
         {
+          const uint32_t g = search->first[k][f];
           const uint32_t *devices = comm->devices + (size_t) g * comm->group_size;
           const uint32_t place = devices[0] / turn->lo % turn->size;
 
-          if (search->parent[k][g] != g || pod_communicator_group_of (comm, search->turned[comm->members[(size_t) g * comm->group_size]]) == g)
+          if (pod_communicator_group_of (comm, search->turned[comm->members[(size_t) g * comm->group_size]]) == g)
             continue;
           for (uint32_t i = 1; i < comm->group_size; i++)
             if (devices[i] / turn->lo % turn->size != place)
@@ -282,22 +285,27 @@ try_turn (Search *search, PodTurn *turn)
   return true;
 }
 
-/* Of all groups: those that were not looked at follow from those that were. */
 static void
 join_groups (Search *search)
 {
   for (uint32_t k = 0; k < search->symmetry->n_comms; k++)
     {
       const PodCommunicator *comm = comm_at (search->symmetry->program, k);
+      const uint32_t n = search->n_first[k];
 
-      for (uint32_t g = 0; g < comm->n_groups; g++)
+      for (uint32_t i = 0; i < n; i++)
         {
+          const uint32_t g = search->first[k][i];
           const uint32_t to = pod_communicator_group_of (comm, search->turned[comm->members[(size_t) g * comm->group_size]]);
           const uint32_t a = first_group (search->parent[k], g);
           const uint32_t b = first_group (search->parent[k], to);
 
           search->parent[k][MAX (a, b)] = MIN (a, b);
         }
+      search->n_first[k] = 0;
+      for (uint32_t i = 0; i < n; i++)
+        if (search->parent[k][search->first[k][i]] == search->first[k][i])
+          search->first[k][search->n_first[k]++] = search->first[k][i];
     }
 }
 
@@ -398,6 +406,8 @@ search_init (Search *search, PodSymmetry *symmetry)
   search->turned = g_new (uint32_t, symmetry->program->n_ranks);
   search->keys = g_new (uint64_t, symmetry->program->n_ranks);
   search->parent = g_new (uint32_t *, symmetry->n_comms + 1);
+  search->first = g_new (uint32_t *, symmetry->n_comms + 1);
+  search->n_first = g_new (uint32_t, symmetry->n_comms + 1);
   for (uint32_t k = 0; k < symmetry->n_comms; k++)
     {
       const uint32_t n = comm_at (symmetry->program, k)->n_groups;
@@ -405,6 +415,8 @@ search_init (Search *search, PodSymmetry *symmetry)
       search->parent[k] = g_new (uint32_t, n + 1);
       for (uint32_t g = 0; g < n; g++)
         search->parent[k][g] = g;
+      search->first[k] = g_memdup2 (search->parent[k], (n + 1) * sizeof (uint32_t));
+      search->n_first[k] = n;
     }
 }
 
@@ -412,8 +424,13 @@ static void
 search_clear (Search *search)
 {
   for (uint32_t k = 0; search->parent != NULL && k < search->symmetry->n_comms; k++)
-    g_free (search->parent[k]);
+    {
+      g_free (search->parent[k]);
+      g_free (search->first[k]);
+    }
   g_free (search->parent);
+  g_free (search->first);
+  g_free (search->n_first);
   g_free (search->device_of_rank);
   g_free (search->rank_of_device);
   g_free (search->turned);
