@@ -122,7 +122,14 @@ save_events (PodSteady *steady, const PodExec *exec, int64_t now_ps, GArray *out
     }
 }
 
-/* Returns: (transfer full) (nullable) NULL in the middle of an instant's changes of rates */
+static size_t
+record_bytes (const Record *record)
+{
+  return sizeof (int64_t) * (record->state->len + record->sums->len);
+}
+
+/* Returns: (transfer full) (nullable) NULL in the middle of an instant's changes of rates; and when it is too large to be worth it, which
+ * then is all that the steady state comes to */
 static Record *
 take_record (PodSteady *steady, const PodExec *exec)
 {
@@ -143,6 +150,12 @@ take_record (PodSteady *steady, const PodExec *exec)
     {
       const uint32_t rank = pod_exec_running (exec, i);
 
+      if (record_bytes (record) > MAX_BYTES / N_LEAST)
+        {
+          steady->is_done = true;
+          record_free (record);
+          return NULL;
+        }
       record->step[rank] = pod_runner_step (exec->runner, rank, POD_STREAM_COMPUTE);
       pod_runner_save (exec->runner, rank, record->step[rank], record->state);
       pod_account_save (exec->account, rank, now_ps, record->state);
@@ -223,7 +236,7 @@ pod_steady_look (PodSteady *steady, PodExec *exec)
     return false;
   record = take_record (steady, exec);
   if (record == NULL)
-    return true;
+    return !steady->is_done;
   steady->seen_step = step;
   for (guint i = steady->records->len; i-- > 0 && !steady->is_done;)
     {
@@ -235,10 +248,15 @@ pod_steady_look (PodSteady *steady, PodExec *exec)
       skip (exec, earlier, record, n);
       steady->is_done = true;
     }
-  n_kept = MIN (MAX_BYTES / (sizeof (int64_t) * (record->state->len + record->sums->len)), N_KEPT);
+  n_kept = MIN (MAX_BYTES / record_bytes (record), N_KEPT);
   steady->is_done |= n_kept < N_LEAST;
-  while (steady->records->len >= MAX (n_kept, 1))
+  if (steady->is_done)
+    n_kept = 0;
+  while (steady->records->len > 0 && steady->records->len >= n_kept)
     g_ptr_array_remove_index (steady->records, 0);
-  g_ptr_array_add (steady->records, record);
+  if (steady->is_done)
+    record_free (record);
+  else
+    g_ptr_array_add (steady->records, record);
   return false;
 }
