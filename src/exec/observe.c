@@ -39,31 +39,41 @@ make_ops (PodExec *exec)
 }
 
 static void
+count_channels (PodExec *exec)
+{
+  const GArray *ops = exec->program->ops;
+
+  exec->n_channels = g_new (uint32_t, exec->fold->n_comms + 1);
+  for (uint32_t k = 0; k < exec->fold->n_comms; k++)
+    exec->n_channels[k] = 1;
+  for (guint i = 0; i < ops->len; i++)
+    if (exec->ops[i].kind == POD_OP_COLLECTIVE)
+      exec->n_channels[exec->ops[i].comm] = MAX (exec->n_channels[exec->ops[i].comm], exec->ops[i].channel + 1U);
+}
+
+static void
 make_meetings (PodExec *exec)
 {
   const PodFold *fold = exec->fold;
   uint32_t n = 0;
-  uint32_t n_arrivals = 0;
 
+  count_channels (exec);
   exec->first_meeting = g_new0 (uint32_t, fold->n_comms + 1);
   for (uint32_t k = 0; k < fold->n_comms; k++)
     {
       exec->first_meeting[k] = n;
-      n += POD_N_CHANNELS * fold->n_groups[k];
+      n += exec->n_channels[k] * fold->n_groups[k];
     }
   exec->first_meeting[fold->n_comms] = n;
   exec->meetings = g_new0 (PodMeeting, n + 1);
   for (uint32_t k = 0; k < fold->n_comms; k++)
-    for (uint32_t i = 0; i < POD_N_CHANNELS * fold->n_groups[k]; i++)
+    for (uint32_t i = 0; i < exec->n_channels[k] * fold->n_groups[k]; i++)
       {
         PodMeeting *meeting = &exec->meetings[exec->first_meeting[k] + i];
 
-        meeting->group = i / POD_N_CHANNELS;
+        meeting->group = i / exec->n_channels[k];
         meeting->n_expected = fold->n_expected[k][meeting->group];
-        meeting->first_arrival = n_arrivals;
-        n_arrivals += meeting->n_expected;
       }
-  exec->arrivals = g_new (PodArrival, n_arrivals + 1);
 }
 
 /* What each collective takes of the devices that run it: cores as its library does, HBM bandwidth by the bytes it reads and
@@ -99,16 +109,22 @@ make_uses (PodExec *exec)
 /* The book prices a collective by V/W and knows no links; but weights gathered and gradients reduced over one axis share that
  * axis. So each group is one link of its own, a byte of which is a picosecond of the book's time. */
 static PodNetwork *
-book_network (PodExec *exec, uint32_t n_groups)
+book_network (PodExec *exec)
 {
-  g_autofree double *capacity = g_new (double, n_groups + 1);
+  const PodFold *fold = exec->fold;
+  const uint32_t n_meetings = exec->first_meeting[fold->n_comms];
+  g_autofree double *capacity = g_new (double, n_meetings + 1);
+  uint32_t n_groups = 0;
 
-  exec->book_paths = g_new (PodPathEntry, n_groups + 1);
-  for (uint32_t g = 0; g < n_groups; g++)
+  exec->book_paths = g_new (PodPathEntry, n_meetings + 1);
+  for (uint32_t k = 0; k < fold->n_comms; k++)
     {
-      exec->book_paths[g] = (PodPathEntry){ .link = g, .share_q32 = UINT64_C (1) << 32 };
-      capacity[g] = 1e12;
+      for (uint32_t i = 0; i < exec->n_channels[k] * fold->n_groups[k]; i++)
+        exec->book_paths[exec->first_meeting[k] + i] = (PodPathEntry){ .link = n_groups + i / exec->n_channels[k], .share_q32 = UINT64_C (1) << 32 };
+      n_groups += fold->n_groups[k];
     }
+  for (uint32_t g = 0; g < n_groups; g++)
+    capacity[g] = 1e12;
   return pod_network_new (POD_NETWORK_FLOW, exec->queue, POD_EXEC_NETWORK, n_groups, capacity, pod_exec_transfer_done, exec);
 }
 
@@ -117,12 +133,10 @@ pod_exec_make_meetings (PodExec *exec)
 {
   const bool is_book = exec->request->fidelity == POD_FIDELITY_BOOK;
   const PodNetworkMode mode = exec->request->network == POD_NETWORK_PACKET ? POD_NETWORK_ANALYTIC : exec->request->network;
-  uint32_t n_groups;
 
   make_ops (exec);
   make_meetings (exec);
-  n_groups = exec->first_meeting[exec->fold->n_comms] / POD_N_CHANNELS;
-  exec->network = is_book ? book_network (exec, n_groups)
+  exec->network = is_book ? book_network (exec)
                           : pod_network_new (mode, exec->queue, POD_EXEC_NETWORK, exec->fold->n_links, exec->fold->capacity, pod_exec_transfer_done, exec);
   make_uses (exec);
 }
@@ -131,12 +145,15 @@ void
 pod_exec_clear_meetings (PodExec *exec)
 {
   for (uint32_t m = 0; exec->first_meeting != NULL && m < exec->first_meeting[exec->fold->n_comms]; m++)
-    g_free (exec->meetings[m].path);
+    {
+      g_free (exec->meetings[m].arrivals);
+      g_free (exec->meetings[m].path);
+    }
   g_free (exec->uses);
   g_free (exec->ops);
   g_free (exec->book_paths);
   g_free (exec->meetings);
-  g_free (exec->arrivals);
+  g_free (exec->n_channels);
   g_free (exec->first_meeting);
 }
 
@@ -169,7 +186,7 @@ start_bytes (PodExec *exec, PodMeeting *meeting, uint32_t u)
   const uint32_t tag = (uint32_t) (meeting - exec->meetings);
 
   if (exec->request->fidelity == POD_FIDELITY_BOOK)
-    pod_network_start (exec->network, &exec->book_paths[tag / POD_N_CHANNELS], 1, (uint64_t) g_array_index (exec->routes->use_book_ps, int64_t, u), 0, 1e-12, tag);
+    pod_network_start (exec->network, &exec->book_paths[tag], 1, (uint64_t) g_array_index (exec->routes->use_book_ps, int64_t, u), 0, 1e-12, tag);
   else if (exec->packets != NULL)
     pod_exec_packets_start (exec->packets, u, path->group, tag);
   else
@@ -182,7 +199,7 @@ start_bytes (PodExec *exec, PodMeeting *meeting, uint32_t u)
 static void
 start_meeting (PodExec *exec, PodMeeting *meeting, int64_t now_ps)
 {
-  const PodArrival *arrivals = &exec->arrivals[meeting->first_arrival];
+  const PodArrival *arrivals = meeting->arrivals;
   const uint32_t u = exec->ops[arrivals[0].event.op].use;
 
   meeting->start_ps = now_ps;
@@ -200,14 +217,15 @@ pod_exec_joined (void *context, const PodTaskEvent *event, int64_t now_ps)
 {
   PodExec *exec = context;
   const PodExecOp *op = &exec->ops[event->op];
-  PodMeeting *meeting = &exec->meetings[exec->first_meeting[op->comm] + POD_N_CHANNELS * exec->fold->group_of[op->comm][event->rank] + op->channel];
-  PodArrival *arrivals = &exec->arrivals[meeting->first_arrival];
+  PodMeeting *meeting = &exec->meetings[exec->first_meeting[op->comm] + exec->n_channels[op->comm] * exec->fold->group_of[op->comm][event->rank] + op->channel];
 
   if (exec->twins != NULL && pod_twins_hold (exec->twins, event, exec->uses[op->use].route))
     return;
   g_assert (meeting->n_arrived < meeting->n_expected);
-  g_assert (meeting->n_arrived == 0 || exec->ops[arrivals[0].event.op].use == op->use);
-  arrivals[meeting->n_arrived++] = (PodArrival){ .event = *event, .at_ps = now_ps };
+  if (meeting->arrivals == NULL)
+    meeting->arrivals = g_new (PodArrival, meeting->n_expected);
+  g_assert (meeting->n_arrived == 0 || exec->ops[meeting->arrivals[0].event.op].use == op->use);
+  meeting->arrivals[meeting->n_arrived++] = (PodArrival){ .event = *event, .at_ps = now_ps };
   if (exec->is_recording)
     pod_recorder_arrive (exec->recorder, event, now_ps);
   if (meeting->n_arrived == meeting->n_expected)
@@ -265,17 +283,14 @@ pod_exec_transfer_done (void *context, uint32_t tag)
   PodMeeting *meeting = &exec->meetings[tag];
   const uint32_t n = meeting->n_arrived;
   const int64_t now_ps = pod_event_queue_now (exec->queue);
-  PodArrival few[8];
-  g_autofree PodArrival *many = n > G_N_ELEMENTS (few) ? g_new (PodArrival, n) : NULL;
-  PodArrival *arrivals = many != NULL ? many : few;
+  g_autofree PodArrival *arrivals = g_steal_pointer (&meeting->arrivals); /* its members may come for the next one from within complete */
 
   g_clear_pointer (&meeting->path, g_free);
-  memcpy (arrivals, &exec->arrivals[meeting->first_arrival], n * sizeof *arrivals);
+  meeting->n_arrived = 0;
   if (exec->is_recording)
     record_meeting (exec, meeting, arrivals, n, now_ps);
   for (uint32_t i = 0; i < n; i++)
     leave_meeting (exec, meeting, &arrivals[i], now_ps);
-  meeting->n_arrived = 0; /* its members may come for the next one from within complete */
   for (uint32_t i = 0; i < n; i++)
     pod_runner_complete (exec->runner, arrivals[i].event.rank, arrivals[i].event.stream);
 }

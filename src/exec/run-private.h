@@ -18,10 +18,6 @@ enum
 typedef struct PodSteady PodSteady;
 typedef struct PodTwins PodTwins;
 
-/* Collectives of one group that may be in flight at once: weight gathers and gradient reductions have channels of their own,
- * as NCCL gives each its communicator. Ops of a channel meet in issue order. */
-#define POD_N_CHANNELS 2
-
 /* Who has come to a meeting, and when. */
 typedef struct
 {
@@ -35,7 +31,7 @@ typedef struct
   uint32_t group;
   uint32_t n_expected;
   uint32_t n_arrived;
-  uint32_t first_arrival; /* of n_expected */
+  PodArrival *arrivals;   /* (owned) room for n_expected, NULL while nobody has come */
   int64_t start_ps;
   PodPathEntry *path;     /* (owned) (nullable) of its bytes, where the fold has none */
 } PodMeeting;
@@ -78,10 +74,11 @@ typedef struct
   PodContention *contention; /* (nullable) */
   PodExecOp *ops;
   PodExecUse *uses;
-  PodPathEntry *book_paths;  /* (nullable) fidelity book: a link for each group */
+  PodPathEntry *book_paths;  /* (nullable) fidelity book: by meeting, the link of its group */
   PodMeeting *meetings;
-  PodArrival *arrivals;
   uint32_t *first_meeting;  /* by communicator */
+  uint32_t *n_channels;     /* by communicator: collectives of one group that may be in flight at once. Weight gathers and gradient reductions
+                             * have channels of their own, as NCCL gives each its communicator; ops of a channel meet in issue order. */
   PodSteady *steady;         /* (nullable) */
   PodTwins *twins;           /* (nullable) while some ranks stand for others */
   int64_t end_ps;

@@ -90,7 +90,7 @@ save_meetings (const PodExec *exec, int64_t now_ps, GArray *out)
       g_array_append_vals (out, head, G_N_ELEMENTS (head));
       for (uint32_t i = 0; i < meeting->n_arrived; i++)
         {
-          const PodArrival *arrival = &exec->arrivals[meeting->first_arrival + i];
+          const PodArrival *arrival = &meeting->arrivals[i];
           const PodTaskEvent *event = &arrival->event;
           const int64_t arrived[] = { event->rank, event->stream, event->released_by, event->op, now_ps - arrival->at_ps };
 
@@ -221,7 +221,7 @@ skip (PodExec *exec, const Record *from, const Record *to, uint32_t n)
 
       meeting->start_ps += ps;
       for (uint32_t i = 0; i < meeting->n_arrived; i++)
-        exec->arrivals[meeting->first_arrival + i].at_ps += ps;
+        meeting->arrivals[i].at_ps += ps;
     }
 }
 

@@ -543,17 +543,18 @@ part_events (const PodTwins *twins, PodExec *exec)
 }
 
 static void
-copy_meeting (const PodTwins *twins, PodExec *exec, uint32_t comm, const PodMeeting *from, PodMeeting *to)
+copy_meeting (const PodTwins *twins, const PodExec *exec, uint32_t comm, const PodMeeting *from, PodMeeting *to)
 {
   const uint32_t root = component_of_group (twins, exec->fold, comm, to->group);
 
   to->n_arrived = from->n_arrived;
   to->start_ps = from->start_ps;
+  to->arrivals = g_new (PodArrival, to->n_expected);
   for (uint32_t i = 0; i < from->n_arrived; i++)
     {
-      PodArrival *arrival = &exec->arrivals[to->first_arrival + i];
+      PodArrival *arrival = &to->arrivals[i];
 
-      *arrival = exec->arrivals[from->first_arrival + i];
+      *arrival = from->arrivals[i];
       arrival->event.rank = twin_in (twins, arrival->event.rank, root);
     }
 }
@@ -563,7 +564,7 @@ static void
 part_transfer (const PodTwins *twins, PodExec *exec, uint32_t comm, uint32_t tag)
 {
   const PodMeeting *meeting = &exec->meetings[tag];
-  const uint32_t route = exec->uses[exec->ops[exec->arrivals[meeting->first_arrival].event.op].use].route;
+  const uint32_t route = exec->uses[exec->ops[meeting->arrivals[0].event.op].use].route;
   g_autoptr (GArray) parts = g_array_new (FALSE, FALSE, sizeof (PodTransferPart));
   const PodFoldedPath *own = &exec->fold->paths[route][meeting->group];
   PodTransferPart part = { .tag = tag, .path = own->entries, .n_entries = own->n_entries };
@@ -575,7 +576,7 @@ part_transfer (const PodTwins *twins, PodExec *exec, uint32_t comm, uint32_t tag
 
       if (g == meeting->group || twins->lead[comm][g] != meeting->group)
         continue;
-      part = (PodTransferPart){ .tag = exec->first_meeting[comm] + POD_N_CHANNELS * g + (tag - exec->first_meeting[comm]) % POD_N_CHANNELS, .path = path->entries, .n_entries = path->n_entries };
+      part = (PodTransferPart){ .tag = exec->first_meeting[comm] + exec->n_channels[comm] * g + (tag - exec->first_meeting[comm]) % exec->n_channels[comm], .path = path->entries, .n_entries = path->n_entries };
       g_array_append_val (parts, part);
     }
   pod_network_part (exec->network, tag, (const PodTransferPart *) parts->data, parts->len);
@@ -587,10 +588,10 @@ part_meetings (const PodTwins *twins, PodExec *exec)
   const PodFold *fold = exec->fold;
 
   for (uint32_t k = 0; k < fold->n_comms; k++)
-    for (uint32_t i = 0; twins->is_early_comm[k] && i < POD_N_CHANNELS * fold->n_groups[k]; i++)
+    for (uint32_t i = 0; twins->is_early_comm[k] && i < exec->n_channels[k] * fold->n_groups[k]; i++)
       {
         const uint32_t m = exec->first_meeting[k] + i;
-        const uint32_t lead = exec->first_meeting[k] + POD_N_CHANNELS * twins->lead[k][i / POD_N_CHANNELS] + i % POD_N_CHANNELS;
+        const uint32_t lead = exec->first_meeting[k] + exec->n_channels[k] * twins->lead[k][i / exec->n_channels[k]] + i % exec->n_channels[k];
 
         if (lead != m && exec->meetings[lead].n_arrived > 0)
           copy_meeting (twins, exec, k, &exec->meetings[lead], &exec->meetings[m]);
