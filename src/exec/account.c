@@ -2,29 +2,41 @@
 
 #include <string.h>
 
-/* The last stretches of each stream are kept (ops that follow each other without a gap are one): attribution follows who
- * released whom a few steps back. */
+/* Of each stream the last stretches (ops that follow each other without a gap are one) are kept that ended behind the compute that is
+ * accounted for: attribution follows who released whom a few steps back, and goes no further than that. */
 #define N_REMEMBERED 4
-#define NO_LANE 0xff
+
+/* One of them, in a list by rank, newest first. */
+typedef struct
+{
+  int64_t arrive_ps;
+  int64_t start_ps;
+  int64_t end_ps;
+  uint32_t next; /* in the pool, 0 none */
+  uint8_t stream;
+  uint8_t released_by;
+  uint8_t axis;
+  bool is_pipeline;
+} Span;
 
 typedef struct
 {
-  PodBreakdown breakdown;
   int64_t begin_ps;        /* where the rank's step begins: 0, or its first compute when steps overlap */
-  bool has_begun;
   int64_t compute_end_ps;  /* up to here compute is accounted for: the end of the last op, or the start of the present one */
   int64_t waited_ps;       /* in collectives, for ranks that came later */
   int64_t end_ps;          /* of the last op of any kind */
-  uint8_t last_stream;     /* which stream that was */
   int64_t bytes;
   int64_t peak_bytes;
   int64_t peak_at_ps;
+  uint32_t first_span;     /* in the pool, 0 none */
+  uint8_t last_stream;     /* which stream ended last */
+  bool has_begun;
 } Rank;
 
 typedef struct
 {
   int64_t bytes;
-  uint32_t label;
+  uint32_t moving;
 } Effect;
 
 /* Of an op: at its start, then at its end. */
@@ -39,39 +51,51 @@ struct PodAccount
 {
   const PodProgram *program;
   uint32_t n_ranks;
-  uint32_t n_labels;
+  const uint32_t *class_of; /* (transfer none) */
   Effects *effects_of_op;
   Effect *effects;
   Rank *ranks;
-  unsigned n_lanes;       /* streams that the program has collectives or copies on */
-  uint8_t lane_of_stream[POD_N_STREAMS]; /* NO_LANE none */
-  PodAccountSpan *spans;  /* [rank][lane][N_REMEMBERED], newest first */
-  int64_t *by_label;      /* [rank][label] now */
-  int64_t *peak_by_label; /* [rank][label] at the peak */
-  int64_t highest_bytes;  /* of all peaks */
+  GArray *breakdowns;     /* PodBreakdown, by rank */
+  Span *spans;            /* the pool; that at 0 is of no use */
+  uint32_t n_spans;
+  uint32_t n_spans_allocated;
+  uint32_t first_free;    /* chained by next */
+  uint32_t n_moving;      /* labels that ops change; what ranks hold by the others is their class's for the whole step */
+  uint32_t *moving_label;
+  int64_t *by_moving;     /* [rank][moving] now */
+  uint32_t highest_rank;  /* the first of those with the highest peak so far */
+  int64_t *highest_by_label;
 };
 
-/* Of streams without a lane. */
-static const PodAccountSpan no_spans[N_REMEMBERED];
-
-static void
-make_lanes (PodAccount *account)
+static PodBreakdown *
+breakdown_of (const PodAccount *account, uint32_t rank)
 {
-  const GArray *ops = account->program->ops;
+  return &g_array_index (account->breakdowns, PodBreakdown, rank);
+}
 
-  memset (account->lane_of_stream, NO_LANE, sizeof account->lane_of_stream);
-  for (guint i = 0; i < ops->len; i++)
+/* Returns: (transfer full) by label: its place among those that ops change, UINT32_MAX when they do not */
+static uint32_t *
+find_moving (PodAccount *account)
+{
+  const PodProgram *program = account->program;
+  uint32_t *moving = g_new (uint32_t, program->labels->len + 1);
+
+  memset (moving, 0xff, (program->labels->len + 1) * sizeof *moving);
+  account->moving_label = g_new (uint32_t, program->labels->len + 1);
+  for (guint i = 0; i < program->effects->len; i++)
     {
-      const PodOp *op = &g_array_index (ops, PodOp, i);
+      const uint32_t label = g_array_index (program->effects, PodEffect, i).label;
 
-      if (op->kind != POD_OP_COMPUTE && account->lane_of_stream[op->stream] == NO_LANE)
-        account->lane_of_stream[op->stream] = (uint8_t) account->n_lanes++;
+      if (moving[label] != UINT32_MAX)
+        continue;
+      account->moving_label[account->n_moving] = label;
+      moving[label] = account->n_moving++;
     }
-  account->spans = g_new0 (PodAccountSpan, (size_t) account->n_ranks * account->n_lanes * N_REMEMBERED);
+  return moving;
 }
 
 static uint16_t
-list_effects (PodAccount *account, const PodOp *op, bool is_at_end, uint32_t *n)
+list_effects (PodAccount *account, const PodOp *op, bool is_at_end, const uint32_t *moving, uint32_t *n)
 {
   uint16_t n_listed = 0;
 
@@ -81,7 +105,7 @@ list_effects (PodAccount *account, const PodOp *op, bool is_at_end, uint32_t *n)
 
       if (effect->is_at_end != is_at_end)
         continue;
-      account->effects[(*n)++] = (Effect){ .bytes = effect->bytes, .label = effect->label };
+      account->effects[(*n)++] = (Effect){ .bytes = effect->bytes, .moving = moving[effect->label] };
       n_listed++;
     }
   return n_listed;
@@ -91,6 +115,7 @@ static void
 make_effects (PodAccount *account)
 {
   const PodProgram *program = account->program;
+  g_autofree uint32_t *moving = find_moving (account);
   uint32_t n = 0;
 
   account->effects_of_op = g_new (Effects, program->ops->len + 1);
@@ -101,9 +126,26 @@ make_effects (PodAccount *account)
 
       g_assert (op->n_effects <= UINT16_MAX);
       account->effects_of_op[i].first = n;
-      account->effects_of_op[i].n_at_start = list_effects (account, op, false, &n);
-      account->effects_of_op[i].n_at_end = list_effects (account, op, true, &n);
+      account->effects_of_op[i].n_at_start = list_effects (account, op, false, moving, &n);
+      account->effects_of_op[i].n_at_end = list_effects (account, op, true, moving, &n);
     }
+}
+
+/* The rank has reached a peak: it may be the highest of all, by which labels are asked for at the end. */
+static void
+see_peak (PodAccount *account, uint32_t rank)
+{
+  const Rank *r = &account->ranks[rank];
+  const int64_t highest = account->ranks[account->highest_rank].peak_bytes;
+  const PodProgramClass *class = g_ptr_array_index (account->program->classes, account->class_of[rank]);
+
+  if (r->peak_bytes < highest || (r->peak_bytes == highest && rank > account->highest_rank))
+    return;
+  account->highest_rank = rank;
+  for (guint l = 0; l < account->program->labels->len; l++)
+    account->highest_by_label[l] = (int64_t) class->static_bytes[l];
+  for (uint32_t m = 0; m < account->n_moving; m++)
+    account->highest_by_label[account->moving_label[m]] = account->by_moving[(size_t) rank * account->n_moving + m];
 }
 
 PodAccount *
@@ -113,26 +155,24 @@ pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *cl
 
   account->program = program;
   account->n_ranks = n_ranks;
-  account->n_labels = program->labels->len;
+  account->class_of = class_of;
   make_effects (account);
   account->ranks = g_new0 (Rank, n_ranks);
-  make_lanes (account);
-  account->by_label = g_new0 (int64_t, (size_t) n_ranks * account->n_labels);
-  account->peak_by_label = g_new0 (int64_t, (size_t) n_ranks * account->n_labels);
+  account->breakdowns = g_array_sized_new (FALSE, TRUE, sizeof (PodBreakdown), n_ranks);
+  g_array_set_size (account->breakdowns, n_ranks);
+  account->n_spans = 1;
+  account->by_moving = g_new (int64_t, (size_t) n_ranks * account->n_moving + 1);
+  account->highest_by_label = g_new0 (int64_t, program->labels->len + 1);
   for (uint32_t rank = 0; rank < n_ranks; rank++)
     {
       const PodProgramClass *class = g_ptr_array_index (program->classes, class_of[rank]);
-      int64_t *by_label = account->by_label + (size_t) rank * account->n_labels;
 
-      for (uint32_t l = 0; l < account->n_labels; l++)
-        {
-          by_label[l] = (int64_t) class->static_bytes[l];
-          account->ranks[rank].bytes += by_label[l];
-        }
+      for (guint l = 0; l < program->labels->len; l++)
+        account->ranks[rank].bytes += (int64_t) class->static_bytes[l];
+      for (uint32_t m = 0; m < account->n_moving; m++)
+        account->by_moving[(size_t) rank * account->n_moving + m] = (int64_t) class->static_bytes[account->moving_label[m]];
       account->ranks[rank].peak_bytes = account->ranks[rank].bytes;
-      account->highest_bytes = MAX (account->highest_bytes, account->ranks[rank].bytes);
-      if (account->n_labels > 0)
-        memcpy (account->peak_by_label + (size_t) rank * account->n_labels, by_label, account->n_labels * sizeof *by_label);
+      see_peak (account, rank);
     }
   return account;
 }
@@ -145,24 +185,98 @@ pod_account_free (PodAccount *account)
   g_free (account->effects_of_op);
   g_free (account->effects);
   g_free (account->ranks);
+  g_clear_pointer (&account->breakdowns, g_array_unref);
   g_free (account->spans);
-  g_free (account->by_label);
-  g_free (account->peak_by_label);
+  g_free (account->moving_label);
+  g_free (account->by_moving);
+  g_free (account->highest_by_label);
   g_free (account);
 }
 
-static PodAccountSpan *
-lane_at (const PodAccount *account, uint32_t rank, unsigned lane)
+/* -- spans ---- */
+
+static uint32_t
+take_span (PodAccount *account)
 {
-  return account->spans + ((size_t) rank * account->n_lanes + lane) * N_REMEMBERED;
+  const uint32_t index = account->first_free;
+
+  if (index != 0)
+    {
+      account->first_free = account->spans[index].next;
+      return index;
+    }
+  if (account->n_spans >= account->n_spans_allocated)
+    {
+      account->n_spans_allocated = MAX (64, account->n_spans_allocated + account->n_spans_allocated / 2);
+      account->spans = g_renew (Span, account->spans, account->n_spans_allocated);
+    }
+  return account->n_spans++;
 }
 
-static const PodAccountSpan *
-spans_of (const PodAccount *account, uint32_t rank, uint8_t stream)
+/* Takes the span that @link leads to out of its list. */
+static void
+drop_span (PodAccount *account, uint32_t *link)
 {
-  const uint8_t lane = account->lane_of_stream[stream];
+  const uint32_t index = *link;
 
-  return lane == NO_LANE ? no_spans : lane_at (account, rank, lane);
+  *link = account->spans[index].next;
+  account->spans[index].next = account->first_free;
+  account->first_free = index;
+}
+
+static void
+add_span (PodAccount *account, uint32_t *link, const Span *span)
+{
+  const uint32_t index = take_span (account); /* may move the pool, in which links are; so @link is one of a rank */
+
+  account->spans[index] = *span;
+  account->spans[index].next = *link;
+  *link = index;
+}
+
+/* Drops what compute has passed. Before the first compute nothing is: it asks what has released it. Returns: (nullable) the newest of the
+ * stream that stays; @out_n: how many of it do */
+static Span *
+forget_spans (PodAccount *account, uint32_t rank, uint8_t stream, unsigned *out_n)
+{
+  Rank *r = &account->ranks[rank];
+  Span *newest = NULL;
+
+  *out_n = 0;
+  for (uint32_t *link = &r->first_span; *link != 0;)
+    {
+      Span *span = &account->spans[*link];
+
+      if (r->has_begun && span->end_ps <= r->compute_end_ps)
+        {
+          drop_span (account, link);
+          continue;
+        }
+      if (span->stream == stream && (*out_n)++ == 0)
+        newest = span;
+      link = &span->next;
+    }
+  return newest;
+}
+
+static void
+drop_oldest (PodAccount *account, uint32_t rank, uint8_t stream)
+{
+  uint32_t *oldest = NULL;
+
+  for (uint32_t *link = &account->ranks[rank].first_span; *link != 0; link = &account->spans[*link].next)
+    if (account->spans[*link].stream == stream)
+      oldest = link;
+  drop_span (account, oldest);
+}
+
+/* The newest of a stream from @index on; NULL when there is none. */
+static const Span *
+newest_span (const PodAccount *account, uint32_t index, uint8_t stream)
+{
+  while (index != 0 && account->spans[index].stream != stream)
+    index = account->spans[index].next;
+  return index == 0 ? NULL : &account->spans[index];
 }
 
 /* Gives [from, to) away, where an op of @stream held up what came next: its bytes moving, then its wait for a peer, then what
@@ -171,18 +285,16 @@ static void
 attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to_ps, uint8_t stream, unsigned depth)
 {
   Rank *r = &account->ranks[rank];
-  PodBreakdown *out = &r->breakdown;
-  const PodAccountSpan *spans;
-  const PodAccountSpan *span = NULL;
+  PodBreakdown *out = breakdown_of (account, rank);
+  const Span *span;
   int64_t end_ps;
   int64_t edge_ps;
 
   if (to_ps <= from_ps)
     return;
-  spans = spans_of (account, rank, stream);
-  for (unsigned i = 0; i < N_REMEMBERED && span == NULL; i++)
-    if (spans[i].arrive_ps < to_ps && spans[i].end_ps > from_ps)
-      span = &spans[i];
+  span = newest_span (account, r->first_span, stream);
+  while (span != NULL && !(span->arrive_ps < to_ps && span->end_ps > from_ps))
+    span = newest_span (account, span->next, stream);
   if (stream == POD_STREAM_COMPUTE || span == NULL || depth > POD_N_STREAMS * N_REMEMBERED)
     {
       out->idle_ps += to_ps - from_ps;
@@ -210,10 +322,19 @@ attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to
 
 /* Whether @next follows @last on its stream without a gap, so that both are one stretch of bytes moving. */
 static bool
-continues (const PodAccountSpan *last, const PodAccountSpan *next)
+continues (const Span *last, const PodAccountSpan *next)
 {
   return next->released_by == next->stream && next->axis == last->axis && next->start_ps == next->arrive_ps && next->start_ps == last->end_ps
          && last->end_ps > 0;
+}
+
+/* Whether the newest op of a stream was a transfer between stages. */
+static bool
+was_pipeline (const PodAccount *account, uint32_t rank, uint8_t stream)
+{
+  const Span *span = newest_span (account, account->ranks[rank].first_span, stream);
+
+  return span != NULL && span->is_pipeline;
 }
 
 void
@@ -221,7 +342,7 @@ pod_account_compute (PodAccount *account, uint32_t rank, uint8_t released_by, in
 {
   Rank *r = &account->ranks[rank];
 
-  if (!r->has_begun && account->program->steps_overlap && spans_of (account, rank, released_by)->is_pipeline)
+  if (!r->has_begun && account->program->steps_overlap && was_pipeline (account, rank, released_by))
     r->begin_ps = r->compute_end_ps = now_ps; /* the step before was still being run while it waited for its first activations */
   r->has_begun = true;
   attribute (account, rank, r->compute_end_ps, now_ps, released_by, 0);
@@ -232,13 +353,14 @@ void
 pod_account_compute_ended (PodAccount *account, uint32_t rank, PodPhase phase, int64_t now_ps)
 {
   Rank *r = &account->ranks[rank];
+  PodBreakdown *breakdown = breakdown_of (account, rank);
   const int64_t took_ps = now_ps - r->compute_end_ps;
 
-  r->breakdown.compute_ps += took_ps;
+  breakdown->compute_ps += took_ps;
   if (phase == POD_PHASE_OPTIMIZER)
-    r->breakdown.optimizer_ps += took_ps;
+    breakdown->optimizer_ps += took_ps;
   if (phase == POD_PHASE_RECOMPUTE)
-    r->breakdown.recompute_ps += took_ps;
+    breakdown->recompute_ps += took_ps;
   r->compute_end_ps = now_ps;
   if (now_ps >= r->end_ps)
     {
@@ -251,16 +373,26 @@ void
 pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span)
 {
   Rank *r = &account->ranks[rank];
-  PodAccountSpan *spans = lane_at (account, rank, account->lane_of_stream[span->stream]);
+  unsigned n;
+  Span *last = forget_spans (account, rank, span->stream, &n);
 
-  if (continues (&spans[0], span))
-    spans[0].end_ps = span->end_ps;
+  if (last != NULL && continues (last, span))
+    last->end_ps = span->end_ps;
   else
     {
-      memmove (spans + 1, spans, (N_REMEMBERED - 1) * sizeof *spans);
-      spans[0] = *span;
+      const Span new = { .arrive_ps = span->arrive_ps,
+                         .start_ps = span->start_ps,
+                         .end_ps = span->end_ps,
+                         .stream = span->stream,
+                         .released_by = span->released_by,
+                         .axis = span->axis,
+                         .is_pipeline = span->is_pipeline };
+
+      if (n == N_REMEMBERED)
+        drop_oldest (account, rank, span->stream);
+      add_span (account, &r->first_span, &new);
     }
-  r->breakdown.comm_ps[span->axis] += span->end_ps - span->start_ps;
+  breakdown_of (account, rank)->comm_ps[span->axis] += span->end_ps - span->start_ps;
   if (span->end_ps > r->end_ps)
     {
       r->end_ps = span->end_ps;
@@ -275,21 +407,20 @@ pod_account_effects (PodAccount *account, uint32_t rank, uint32_t op, bool is_at
   const Effect *effects = account->effects + of_op->first + (is_at_end ? of_op->n_at_start : 0);
   const unsigned n = is_at_end ? of_op->n_at_end : of_op->n_at_start;
   Rank *r = &account->ranks[rank];
-  int64_t *by_label = account->by_label + (size_t) rank * account->n_labels;
+  int64_t *by_moving = account->by_moving + (size_t) rank * account->n_moving;
 
   if (n == 0)
     return false;
   for (unsigned i = 0; i < n; i++)
     {
-      by_label[effects[i].label] += effects[i].bytes;
+      by_moving[effects[i].moving] += effects[i].bytes;
       r->bytes += effects[i].bytes;
     }
   if (r->bytes > r->peak_bytes)
     {
       r->peak_bytes = r->bytes;
-      account->highest_bytes = MAX (account->highest_bytes, r->bytes);
       r->peak_at_ps = now_ps;
-      memcpy (account->peak_by_label + (size_t) rank * account->n_labels, by_label, account->n_labels * sizeof *by_label);
+      see_peak (account, rank);
     }
   return true;
 }
@@ -310,15 +441,15 @@ pod_account_finish (PodAccount *account, int64_t end_ps)
     {
       Rank *r = &account->ranks[rank];
 
-      r->breakdown.idle_ps += time_ps - (MAX (r->end_ps, r->compute_end_ps) - r->begin_ps);
+      breakdown_of (account, rank)->idle_ps += time_ps - (MAX (r->end_ps, r->compute_end_ps) - r->begin_ps);
     }
   return time_ps;
 }
 
-void
-pod_account_breakdown (const PodAccount *account, uint32_t rank, PodBreakdown *out)
+GArray *
+pod_account_steal_breakdowns (PodAccount *account)
 {
-  *out = account->ranks[rank].breakdown;
+  return g_steal_pointer (&account->breakdowns);
 }
 
 int64_t
@@ -336,33 +467,52 @@ pod_account_memory (const PodAccount *account, uint32_t rank)
 }
 
 double
-pod_account_highest (const PodAccount *account)
+pod_account_peak (const PodAccount *account, uint32_t rank)
 {
-  return (double) account->highest_bytes;
+  return (double) account->ranks[rank].peak_bytes;
 }
 
-double
-pod_account_peak (const PodAccount *account, uint32_t rank, int64_t *out_at_ps, const int64_t **out_by_label)
+uint32_t
+pod_account_highest (const PodAccount *account, double *out_bytes, int64_t *out_at_ps, const int64_t **out_by_label)
 {
+  const Rank *r = &account->ranks[account->highest_rank];
+
+  *out_bytes = (double) r->peak_bytes;
   if (out_at_ps != NULL)
-    *out_at_ps = account->ranks[rank].peak_at_ps;
+    *out_at_ps = r->peak_at_ps;
   if (out_by_label != NULL)
-    *out_by_label = account->peak_by_label + (size_t) rank * account->n_labels;
-  return (double) account->ranks[rank].peak_bytes;
+    *out_by_label = account->highest_by_label;
+  return account->highest_rank;
+}
+
+/* From the oldest on, so that they are in the same order. */
+static void
+copy_spans (PodAccount *account, uint32_t index, uint32_t to)
+{
+  Span span;
+
+  if (index == 0)
+    return;
+  span = account->spans[index];
+  copy_spans (account, span.next, to);
+  add_span (account, &account->ranks[to].first_span, &span);
 }
 
 void
 pod_account_copy (PodAccount *account, uint32_t from, uint32_t to)
 {
-  const size_t n = account->n_labels;
+  const size_t n = account->n_moving;
+  Rank *r = &account->ranks[to];
 
-  account->ranks[to] = account->ranks[from];
-  if (account->n_lanes > 0)
-    memcpy (lane_at (account, to, 0), lane_at (account, from, 0), account->n_lanes * N_REMEMBERED * sizeof (PodAccountSpan));
-  if (n == 0)
-    return;
-  memcpy (account->by_label + to * n, account->by_label + from * n, n * sizeof (int64_t));
-  memcpy (account->peak_by_label + to * n, account->peak_by_label + from * n, n * sizeof (int64_t));
+  g_assert (to > from); /* so that it is not the first of those with its peak */
+  while (r->first_span != 0)
+    drop_span (account, &r->first_span);
+  *r = account->ranks[from];
+  r->first_span = 0;
+  copy_spans (account, account->ranks[from].first_span, to);
+  *breakdown_of (account, to) = *breakdown_of (account, from);
+  if (n > 0)
+    memcpy (account->by_moving + to * n, account->by_moving + from * n, n * sizeof (int64_t));
 }
 
 /* -- skipping ---------------------------------------------------------------------------------------------------------------------- */
@@ -379,11 +529,10 @@ pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps, GArr
   const int64_t state[] = { r->has_begun, now_ps - r->compute_end_ps, now_ps - r->end_ps, r->last_stream, r->bytes, r->peak_bytes };
 
   g_array_append_vals (out, state, G_N_ELEMENTS (state));
-  g_array_append_vals (out, account->by_label + (size_t) rank * account->n_labels, account->n_labels);
-  for (unsigned s = 0; s < POD_N_STREAMS; s++)
-    for (unsigned i = 0; i < N_REMEMBERED; i++)
+  g_array_append_vals (out, account->by_moving + (size_t) rank * account->n_moving, account->n_moving);
+  for (unsigned s = 0; s < POD_N_STREAMS && r->first_span != 0; s++)
+    for (const Span *span = newest_span (account, r->first_span, (uint8_t) s); span != NULL; span = newest_span (account, span->next, (uint8_t) s))
       {
-        const PodAccountSpan *span = &spans_of (account, rank, (uint8_t) s)[i];
         const int64_t seen[] = { s, now_ps - span->arrive_ps, now_ps - span->start_ps, now_ps - span->end_ps, span->released_by, span->axis, span->is_pipeline };
 
         /* What is to be given away begins behind the compute that is accounted for */
@@ -396,7 +545,7 @@ void
 pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out)
 {
   G_STATIC_ASSERT (sizeof (PodBreakdown) % sizeof (int64_t) == 0);
-  g_array_append_vals (out, &account->ranks[rank].breakdown, N_SUMS - 1);
+  g_array_append_vals (out, breakdown_of (account, rank), N_SUMS - 1);
   g_array_append_val (out, account->ranks[rank].waited_ps);
 }
 
@@ -404,22 +553,20 @@ void
 pod_account_skip (PodAccount *account, uint32_t rank, const int64_t *sums, uint32_t n, int64_t ps)
 {
   Rank *r = &account->ranks[rank];
-  PodAccountSpan *spans = lane_at (account, rank, 0);
   int64_t now[N_SUMS];
 
-  memcpy (now, &r->breakdown, sizeof (PodBreakdown));
+  memcpy (now, breakdown_of (account, rank), sizeof (PodBreakdown));
   now[N_SUMS - 1] = r->waited_ps;
   for (unsigned i = 0; i < N_SUMS; i++)
     now[i] += n * (now[i] - sums[i]);
-  memcpy (&r->breakdown, now, sizeof (PodBreakdown));
+  memcpy (breakdown_of (account, rank), now, sizeof (PodBreakdown));
   r->waited_ps = now[N_SUMS - 1];
   r->compute_end_ps += ps;
   r->end_ps += ps;
-  for (unsigned i = 0; i < account->n_lanes * N_REMEMBERED; i++)
-    if (spans[i].end_ps > 0)
-      {
-        spans[i].arrive_ps += ps;
-        spans[i].start_ps += ps;
-        spans[i].end_ps += ps;
-      }
+  for (uint32_t i = r->first_span; i != 0; i = account->spans[i].next)
+    {
+      account->spans[i].arrive_ps += ps;
+      account->spans[i].start_ps += ps;
+      account->spans[i].end_ps += ps;
+    }
 }

@@ -18,7 +18,7 @@ typedef struct
   int64_t comm_ps[POD_N_COMM_AXES]; /* hidden or not */
 } PodBreakdown;
 
-/* An operation on a stream, as it is remembered for the ops that it releases. */
+/* An operation on a stream: it is remembered for the ops that it releases. */
 typedef struct
 {
   int64_t arrive_ps;
@@ -32,6 +32,7 @@ typedef struct
 
 typedef struct PodAccount PodAccount;
 
+/* @class_of: (transfer none) of each rank. */
 PodAccount *pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *class_of);
 void pod_account_free (PodAccount *account);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodAccount, pod_account_free)
@@ -56,12 +57,14 @@ void pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps,
 void pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out);
 void pod_account_skip (PodAccount *account, uint32_t rank, const int64_t *sums, uint32_t n, int64_t ps);
 
-void pod_account_breakdown (const PodAccount *account, uint32_t rank, PodBreakdown *out);
+/* Returns: (transfer full) (element-type PodBreakdown) by rank, at the end */
+GArray *pod_account_steal_breakdowns (PodAccount *account);
 /* From the rank's begin of the step to the end of its last op, less what it waited in collectives for ranks that came later: the rank
  * with the most is the one that the others wait for. */
 int64_t pod_account_rank_own_time (const PodAccount *account, uint32_t rank);
-/* The most that any rank has held so far. */
-double pod_account_highest (const PodAccount *account);
-/* Bytes now, and at the peak; by label at the peak (n labels of the program). */
+/* Bytes now, and at the peak so far. */
 double pod_account_memory (const PodAccount *account, uint32_t rank);
-double pod_account_peak (const PodAccount *account, uint32_t rank, int64_t *out_at_ps, const int64_t **out_by_label);
+double pod_account_peak (const PodAccount *account, uint32_t rank);
+/* Returns: the first of the ranks with the highest peak so far; @out_at_ps: (optional) when it was, @out_by_label: (optional) (transfer none)
+ * what it was, by label */
+uint32_t pod_account_highest (const PodAccount *account, double *out_bytes, int64_t *out_at_ps, const int64_t **out_by_label);

@@ -104,22 +104,18 @@ static void
 collect_memory (const PodExec *exec, PodExecResult *result)
 {
   const PodProgram *program = exec->program;
-  uint32_t worst = 0;
   const int64_t *by_label;
 
   result->stage_peaks = g_array_sized_new (FALSE, TRUE, sizeof (double), program->classes->len);
   g_array_set_size (result->stage_peaks, program->classes->len);
   for (uint32_t i = 0; i < exec->fold->n_ranks; i++)
     {
-      double peak = pod_account_peak (exec->account, i, NULL, NULL);
+      double peak = pod_account_peak (exec->account, i);
       double *stage = &g_array_index (result->stage_peaks, double, exec->fold->class_of[i]);
 
       *stage = MAX (*stage, peak);
-      if (peak > pod_account_peak (exec->account, worst, NULL, NULL))
-        worst = i;
     }
-  result->worst_rank = exec->fold->rank[worst];
-  result->peak_bytes = pod_account_peak (exec->account, worst, &result->peak_at_ps, &by_label);
+  result->worst_rank = exec->fold->rank[pod_account_highest (exec->account, &result->peak_bytes, &result->peak_at_ps, &by_label)];
   result->by_label = g_array_new (FALSE, FALSE, sizeof (double));
   for (guint l = 0; l < program->labels->len; l++)
     {
@@ -138,16 +134,10 @@ pod_exec_collect (PodExec *exec, GArray *kernels)
 
   result->time_ps = pod_account_finish (exec->account, exec->end_ps);
   result->is_partial = exec->is_partial;
-  result->breakdowns = g_array_new (FALSE, FALSE, sizeof (PodBreakdown));
   for (uint32_t i = 0; i < exec->fold->n_ranks; i++)
-    {
-      PodBreakdown breakdown;
-
-      pod_account_breakdown (exec->account, i, &breakdown);
-      g_array_append_val (result->breakdowns, breakdown);
-      if (pod_account_rank_own_time (exec->account, i) > pod_account_rank_own_time (exec->account, critical))
-        critical = i;
-    }
+    if (pod_account_rank_own_time (exec->account, i) > pod_account_rank_own_time (exec->account, critical))
+      critical = i;
+  result->breakdowns = pod_account_steal_breakdowns (exec->account);
   result->critical_rank = exec->fold->rank[critical];
   result->breakdown = g_array_index (result->breakdowns, PodBreakdown, critical);
   result->lower_bound_ps = pod_exec_lower_bound (exec->request, exec->routes);

@@ -144,10 +144,12 @@ static bool
 is_too_much (const PodExec *exec, GError **error)
 {
   const double most = exec->request->most_bytes;
+  double highest;
 
-  if (pod_account_highest (exec->account) <= most)
+  pod_account_highest (exec->account, &highest, NULL, NULL);
+  if (highest <= most)
     return false;
-  g_set_error (error, POD_ERROR, POD_ERROR_MEMORY, "a rank holds %.0f bytes at %g s, more than %.0f", pod_account_highest (exec->account),
+  g_set_error (error, POD_ERROR, POD_ERROR_MEMORY, "a rank holds %.0f bytes at %g s, more than %.0f", highest,
                (double) pod_event_queue_now (exec->queue) / 1e12, most);
   return true;
 }
