@@ -55,7 +55,7 @@ struct PodAccount
   Effects *effects_of_op;
   Effect *effects;
   Rank *ranks;
-  GArray *breakdowns;     /* PodBreakdown, by rank */
+  PodBreakdown *breakdowns; /* by rank */
   Span *spans;            /* the pool; that at 0 is of no use */
   uint32_t n_spans;
   uint32_t n_spans_allocated;
@@ -66,12 +66,6 @@ struct PodAccount
   uint32_t highest_rank;  /* the first of those with the highest peak so far */
   int64_t *highest_by_label;
 };
-
-static PodBreakdown *
-breakdown_of (const PodAccount *account, uint32_t rank)
-{
-  return &g_array_index (account->breakdowns, PodBreakdown, rank);
-}
 
 /* Returns: (transfer full) by label: its place among those that ops change, UINT32_MAX when they do not */
 static uint32_t *
@@ -158,8 +152,7 @@ pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *cl
   account->class_of = class_of;
   make_effects (account);
   account->ranks = g_new0 (Rank, n_ranks);
-  account->breakdowns = g_array_sized_new (FALSE, TRUE, sizeof (PodBreakdown), n_ranks);
-  g_array_set_size (account->breakdowns, n_ranks);
+  account->breakdowns = g_new0 (PodBreakdown, n_ranks);
   account->n_spans = 1;
   account->by_moving = g_new (int64_t, (size_t) n_ranks * account->n_moving + 1);
   account->highest_by_label = g_new0 (int64_t, program->labels->len + 1);
@@ -185,7 +178,7 @@ pod_account_free (PodAccount *account)
   g_free (account->effects_of_op);
   g_free (account->effects);
   g_free (account->ranks);
-  g_clear_pointer (&account->breakdowns, g_array_unref);
+  g_free (account->breakdowns);
   g_free (account->spans);
   g_free (account->moving_label);
   g_free (account->by_moving);
@@ -285,7 +278,7 @@ static void
 attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to_ps, uint8_t stream, unsigned depth)
 {
   Rank *r = &account->ranks[rank];
-  PodBreakdown *out = breakdown_of (account, rank);
+  PodBreakdown *out = &account->breakdowns[rank];
   const Span *span;
   int64_t end_ps;
   int64_t edge_ps;
@@ -353,7 +346,7 @@ void
 pod_account_compute_ended (PodAccount *account, uint32_t rank, PodPhase phase, int64_t now_ps)
 {
   Rank *r = &account->ranks[rank];
-  PodBreakdown *breakdown = breakdown_of (account, rank);
+  PodBreakdown *breakdown = &account->breakdowns[rank];
   const int64_t took_ps = now_ps - r->compute_end_ps;
 
   breakdown->compute_ps += took_ps;
@@ -392,7 +385,7 @@ pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span
         drop_oldest (account, rank, span->stream);
       add_span (account, &r->first_span, &new);
     }
-  breakdown_of (account, rank)->comm_ps[span->axis] += span->end_ps - span->start_ps;
+  account->breakdowns[rank].comm_ps[span->axis] += span->end_ps - span->start_ps;
   if (span->end_ps > r->end_ps)
     {
       r->end_ps = span->end_ps;
@@ -441,12 +434,12 @@ pod_account_finish (PodAccount *account, int64_t end_ps)
     {
       Rank *r = &account->ranks[rank];
 
-      breakdown_of (account, rank)->idle_ps += time_ps - (MAX (r->end_ps, r->compute_end_ps) - r->begin_ps);
+      account->breakdowns[rank].idle_ps += time_ps - (MAX (r->end_ps, r->compute_end_ps) - r->begin_ps);
     }
   return time_ps;
 }
 
-GArray *
+PodBreakdown *
 pod_account_steal_breakdowns (PodAccount *account)
 {
   return g_steal_pointer (&account->breakdowns);
@@ -510,7 +503,7 @@ pod_account_copy (PodAccount *account, uint32_t from, uint32_t to)
   *r = account->ranks[from];
   r->first_span = 0;
   copy_spans (account, account->ranks[from].first_span, to);
-  *breakdown_of (account, to) = *breakdown_of (account, from);
+  account->breakdowns[to] = account->breakdowns[from];
   if (n > 0)
     memcpy (account->by_moving + to * n, account->by_moving + from * n, n * sizeof (int64_t));
 }
@@ -545,7 +538,7 @@ void
 pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out)
 {
   G_STATIC_ASSERT (sizeof (PodBreakdown) % sizeof (int64_t) == 0);
-  g_array_append_vals (out, breakdown_of (account, rank), N_SUMS - 1);
+  g_array_append_vals (out, &account->breakdowns[rank], N_SUMS - 1);
   g_array_append_val (out, account->ranks[rank].waited_ps);
 }
 
@@ -555,11 +548,11 @@ pod_account_skip (PodAccount *account, uint32_t rank, const int64_t *sums, uint3
   Rank *r = &account->ranks[rank];
   int64_t now[N_SUMS];
 
-  memcpy (now, breakdown_of (account, rank), sizeof (PodBreakdown));
+  memcpy (now, &account->breakdowns[rank], sizeof (PodBreakdown));
   now[N_SUMS - 1] = r->waited_ps;
   for (unsigned i = 0; i < N_SUMS; i++)
     now[i] += n * (now[i] - sums[i]);
-  memcpy (breakdown_of (account, rank), now, sizeof (PodBreakdown));
+  memcpy (&account->breakdowns[rank], now, sizeof (PodBreakdown));
   r->waited_ps = now[N_SUMS - 1];
   r->compute_end_ps += ps;
   r->end_ps += ps;

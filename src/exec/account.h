@@ -57,8 +57,8 @@ void pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps,
 void pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out);
 void pod_account_skip (PodAccount *account, uint32_t rank, const int64_t *sums, uint32_t n, int64_t ps);
 
-/* Returns: (transfer full) (element-type PodBreakdown) by rank, at the end */
-GArray *pod_account_steal_breakdowns (PodAccount *account);
+/* Returns: (transfer full) by rank, at the end */
+PodBreakdown *pod_account_steal_breakdowns (PodAccount *account);
 /* From the rank's begin of the step to the end of its last op, less what it waited in collectives for ranks that came later: the rank
  * with the most is the one that the others wait for. */
 int64_t pod_account_rank_own_time (const PodAccount *account, uint32_t rank);

@@ -139,7 +139,7 @@ pod_exec_collect (PodExec *exec, GArray *kernels)
       critical = i;
   result->breakdowns = pod_account_steal_breakdowns (exec->account);
   result->critical_rank = exec->fold->rank[critical];
-  result->breakdown = g_array_index (result->breakdowns, PodBreakdown, critical);
+  result->breakdown = result->breakdowns[critical];
   result->lower_bound_ps = pod_exec_lower_bound (exec->request, exec->routes);
   count_calls (exec->request, exec->routes, kernels);
   sum_class (exec, exec->fold->class_of[critical], kernels, result);
@@ -158,7 +158,7 @@ pod_exec_result_free (PodExecResult *result)
 {
   if (result == NULL)
     return;
-  g_array_unref (result->breakdowns);
+  g_free (result->breakdowns);
   g_array_unref (result->stage_peaks);
   g_array_unref (result->by_label);
   g_array_unref (result->collectives);

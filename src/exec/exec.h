@@ -63,7 +63,7 @@ typedef struct
   int64_t lower_bound_ps;   /* compute at the ideal peak, or the busiest stream of collectives at nominal rates */
   uint32_t critical_rank;   /* real rank */
   PodBreakdown breakdown;   /* of the critical rank: sums to time_ps exactly */
-  GArray *breakdowns;       /* PodBreakdown of every represented rank */
+  PodBreakdown *breakdowns; /* of every represented rank, n_represented */
   double phase_compute_s[POD_N_PHASES];           /* critical rank's kernels by phase */
   double phase_comm_s[POD_N_PHASES][POD_N_COMM_AXES];  /* its collectives, each as if alone on the network */
   double axis_comm_s[POD_N_COMM_AXES]; /* its collectives of each axis, one after the other: they share its links (sends and

@@ -74,6 +74,7 @@ pod_bundles_clear (PodBundles *bundles)
   g_free (bundles->links);
   g_free (bundles->bundles);
   g_free (bundles->capacity);
+  g_free (bundles->meters);
   g_free (bundles->nodes);
   g_free (bundles->pieces);
   g_free (bundles->entry_piece);
@@ -134,6 +135,8 @@ split_off (PodNetwork *network, uint32_t whole, uint32_t n_links)
   part.first_piece = POD_NO_INDEX;
   bundles->bundles[whole].n_links -= n_links;
   uint32_t index = add_bundle (bundles, part, bundles->capacity[whole]);
+  if (bundles->meters != NULL)
+    bundles->meters[index] = bundles->meters[whole];
   for (uint32_t node = bundles->bundles[whole].first_node; node != POD_NO_INDEX;
        node = bundles->nodes[node].next)
     add_node (network, index, bundles->nodes[node].transfer, bundles->nodes[node].share_q32);
@@ -303,8 +306,8 @@ check_bundle (const PodNetwork *network, uint32_t index)
         load += (PodU128) node->share_q32 * transfer->rate;
       previous = i;
     }
-  return n_nodes == bundle->n_nodes && load == bundle->meter.load && bundle->n_links > 0
-         && bundle->first_piece == POD_NO_INDEX;
+  return n_nodes == bundle->n_nodes && bundle->n_links > 0 && bundle->first_piece == POD_NO_INDEX
+         && (bundles->meters == NULL || load == bundles->meters[index].load);
 }
 
 /* Its nodes stand for as many links as its path has, and every entry is in a bundle that it is on

@@ -74,7 +74,6 @@ typedef struct
  * share, or on none. Their constraints are one and the same, and so are their counters. */
 typedef struct
 {
-  PodLinkMeter meter;
   uint64_t visit; /* the solve that found it last */
   uint32_t n_links;
   uint32_t first_node;
@@ -103,7 +102,8 @@ typedef struct
   PodLink *links;
   uint32_t n_links;
   PodBundle *bundles;
-  uint64_t *capacity; /* by bundle, 1/256 bytes/s */
+  uint64_t *capacity;   /* by bundle, 1/256 bytes/s */
+  PodLinkMeter *meters; /* (nullable) by bundle: NULL when nobody asks for bytes on links */
   uint32_t n_bundles;
   PodNode *nodes;
   uint32_t n_nodes;

@@ -91,6 +91,6 @@ pod_network_skip (PodNetwork *network, int64_t ps)
       network->transfers[t].begin_ps += ps;
       network->transfers[t].since_ps += ps;
     }
-  for (uint32_t b = 0; b < network->bundles.n_bundles; b++)
-    network->bundles.bundles[b].meter.since_ps += ps;
+  for (uint32_t b = 0; network->bundles.meters != NULL && b < network->bundles.n_bundles; b++)
+    network->bundles.meters[b].since_ps += ps;
 }

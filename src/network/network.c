@@ -143,11 +143,14 @@ static void
 change_meters (PodNetwork *network, const PodTransfer *transfer, int64_t at_ps, uint64_t old_rate,
                uint64_t new_rate)
 {
+  PodLinkMeter *meters = network->bundles.meters;
+
+  if (meters == NULL)
+    return;
   for (uint32_t i = transfer->first_node; i != POD_NO_INDEX;)
     {
       const PodNode *node = &network->bundles.nodes[i];
-      pod_link_meter_change (&network->bundles.bundles[node->bundle].meter, at_ps, node->share_q32,
-                             old_rate, new_rate);
+      pod_link_meter_change (&meters[node->bundle], at_ps, node->share_q32, old_rate, new_rate);
       i = node->next_of_transfer;
     }
 }
@@ -286,11 +289,11 @@ leave_links (PodNetwork *network, uint32_t index)
   if (transfer->phase == POD_PHASE_ALONE) /* so far they have not counted it */
     change_meters (network, transfer, transfer->since_ps, 0, transfer->rate);
   change_meters (network, transfer, now_ps, transfer->rate, 0);
-  for (uint32_t i = transfer->first_node; i != POD_NO_INDEX && too_much != 0;)
+  for (uint32_t i = transfer->first_node;
+       network->bundles.meters != NULL && i != POD_NO_INDEX && too_much != 0;)
     {
       const PodNode *node = &network->bundles.nodes[i];
-      pod_link_meter_correct (&network->bundles.bundles[node->bundle].meter, node->share_q32,
-                              too_much);
+      pod_link_meter_correct (&network->bundles.meters[node->bundle], node->share_q32, too_much);
       i = node->next_of_transfer;
     }
   pod_bundles_leave (network, index);
@@ -495,13 +498,25 @@ pod_network_part (PodNetwork *network, uint32_t tag, const PodTransferPart *part
     schedule_solve (network);
 }
 
+void
+pod_network_measure (PodNetwork *network)
+{
+  g_return_if_fail (network->n_started == 0 && network->bundles.meters == NULL);
+
+  network->bundles.meters = g_new0 (PodLinkMeter, network->bundles.n_links + 1);
+}
+
 /* With what is alone on the link, which is counted when it ends. */
 static PodLinkMeter
 meter_of (const PodNetwork *network, uint32_t link)
 {
-  const PodBundle *bundle = &network->bundles.bundles[network->bundles.links[link].bundle];
-  PodLinkMeter meter = bundle->meter;
+  const uint32_t index = network->bundles.links[link].bundle;
+  const PodBundle *bundle = &network->bundles.bundles[index];
+  PodLinkMeter meter = { 0 };
 
+  if (network->bundles.meters == NULL)
+    return meter;
+  meter = network->bundles.meters[index];
   if (bundle->n_nodes == 1)
     {
       const PodNode *node = &network->bundles.nodes[bundle->first_node];

@@ -66,6 +66,9 @@ void pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t 
  * in which they were scheduled: that of the last change of rate, then that of entering links. */
 void pod_network_handle (PodNetwork *network, const PodEvent *event);
 
+/* Lets the network count what crosses its links, before it has started anything. Without it, they
+ * show 0 bytes at rate 0. */
+void pod_network_measure (PodNetwork *network);
 /* Bytes that crossed each link so far (busy integral), for link counters and utilisation. O(1). */
 double pod_network_link_bytes (const PodNetwork *network, uint32_t link);
 /* Rate now on a link, bytes/s, for counters. O(1). */

@@ -190,9 +190,9 @@ choose_packets (const PodScenario *scenario, PodNetworkMode network, GArray *dea
 static bool
 check_run (const PodRun *run, GError **error)
 {
-  for (guint r = 0; !run->exec->is_partial && r < run->exec->breakdowns->len; r++)
+  for (uint32_t r = 0; !run->exec->is_partial && r < run->exec->n_represented; r++)
     {
-      const PodBreakdown *b = &g_array_index (run->exec->breakdowns, PodBreakdown, r);
+      const PodBreakdown *b = &run->exec->breakdowns[r];
       int64_t sum_ps = b->compute_ps + b->bubble_ps + b->idle_ps;
 
       for (unsigned a = 0; a < POD_N_COMM_AXES; a++)

@@ -490,9 +490,9 @@ START_TEST (test_folded_is_unfolded)
 
   ck_assert_msg (strcmp (a, b) == 0, "%s %s %s: results differ, %ld and %ld ps", jobs[_i].topology, jobs[_i].layout, jobs[_i].model, (long) folded->exec->time_ps,
                  (long) unfolded->exec->time_ps);
-  for (guint r = 0; r < unfolded->exec->breakdowns->len; r++)
+  for (uint32_t r = 0; r < unfolded->exec->n_represented; r++)
     {
-      const PodBreakdown *breakdown = &g_array_index (unfolded->exec->breakdowns, PodBreakdown, r);
+      const PodBreakdown *breakdown = &unfolded->exec->breakdowns[r];
       int64_t sum = breakdown->compute_ps + breakdown->bubble_ps + breakdown->idle_ps;
 
       for (unsigned x = 0; x < POD_N_COMM_AXES; x++)

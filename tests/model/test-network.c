@@ -101,6 +101,7 @@ run_new (PodNetworkMode mode, uint32_t n_links, const double *capacity_bytes_per
   run->queue = pod_event_queue_new ();
   run->network = pod_network_new (mode, run->queue, NETWORK_KIND, n_links, capacity_bytes_per_s,
                                   note_end, run);
+  pod_network_measure (run->network);
   run->arrivals = g_array_new (FALSE, TRUE, sizeof (Arrival));
   run->ends = g_array_new (FALSE, TRUE, sizeof (End));
   run->is_checked = true;

@@ -155,9 +155,9 @@ START_TEST (test_breakdown_adds_up_on_every_rank)
 {
   g_autoptr (PodRun) run = run_machine (_i, "off", "calibrated");
 
-  for (guint r = 0; r < run->exec->breakdowns->len; r++)
+  for (uint32_t r = 0; r < run->exec->n_represented; r++)
     {
-      const PodBreakdown *b = &g_array_index (run->exec->breakdowns, PodBreakdown, r);
+      const PodBreakdown *b = &run->exec->breakdowns[r];
 
       ck_assert_msg (sum_of (b) == run->exec->time_ps, "%s rank %u: %ld of %ld ps", machines[_i].topology, r, (long) sum_of (b), (long) run->exec->time_ps);
       ck_assert (b->idle_ps >= 0 && b->bubble_ps >= 0 && b->compute_ps > 0);
