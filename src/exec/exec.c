@@ -272,6 +272,7 @@ pod_exec_run (const PodExecRequest *request, GError **error)
     return NULL;
   exec.fold = pod_fold_new (request->topology, request->fidelity, request->program, exec.routes->routes, exec.routes->symmetry,
                             is_packet || !request->is_folded);
+  g_clear_pointer (&exec.routes->symmetry, pod_symmetry_free); /* the fold knows what is left of it */
   if (request->fidelity != POD_FIDELITY_BOOK && !pod_network_check_rates (exec.fold->n_links, exec.fold->capacity, error))
     return NULL;
   exec.graph = compile (request->program, request->topology->chip, &exec.software, kernels, exec.wait_s);

@@ -493,11 +493,24 @@ represent_ranks (PodFold *fold, const Coloring *c)
 }
 
 static void
+span_ranks (const PodFold *fold, const PodCommunicator *comm, PodFoldedRanks *out)
+{
+  uint32_t first = 0;
+  uint32_t end = fold->n_ranks;
+
+  while (first < end && pod_communicator_group_of (comm, fold->rank[first]) == UINT32_MAX)
+    first++;
+  while (end > first && pod_communicator_group_of (comm, fold->rank[end - 1]) == UINT32_MAX)
+    end--;
+  *out = (PodFoldedRanks){ .first = first, .n = end - first, .group = g_new (uint32_t, end - first + 1) };
+}
+
+static void
 represent_groups (PodFold *fold, const Coloring *c, uint32_t **color_of_group)
 {
   fold->n_comms = c->n_comms;
   fold->n_groups = g_new0 (uint32_t, c->n_comms + 1);
-  fold->group_of = g_new0 (uint32_t *, c->n_comms + 1);
+  fold->ranks = g_new0 (PodFoldedRanks, c->n_comms + 1);
   fold->n_expected = g_new0 (uint32_t *, c->n_comms + 1);
   for (uint32_t k = 0; k < c->n_comms; k++)
     {
@@ -510,13 +523,13 @@ represent_groups (PodFold *fold, const Coloring *c, uint32_t **color_of_group)
         wide[g] = c->group_color[c->first_group[k] + g];
       color_of_group[k] = g_new (uint32_t, n_orbits + 1);
       fold->n_groups[k] = recolor (wide, n_orbits, color_of_group[k]);
-      fold->group_of[k] = g_new (uint32_t, fold->n_ranks);
       fold->n_expected[k] = g_new0 (uint32_t, fold->n_groups[k]);
-      for (uint32_t i = 0; i < fold->n_ranks; i++)
+      span_ranks (fold, comm, &fold->ranks[k]);
+      for (uint32_t i = 0; i < fold->ranks[k].n; i++)
         {
-          uint32_t group = pod_communicator_group_of (comm, fold->rank[i]);
+          const uint32_t group = pod_communicator_group_of (comm, fold->rank[fold->ranks[k].first + i]);
 
-          fold->group_of[k][i] = group == UINT32_MAX ? UINT32_MAX : color_of_group[k][orbit_of[group]];
+          fold->ranks[k].group[i] = group == UINT32_MAX ? UINT32_MAX : color_of_group[k][orbit_of[group]];
           if (group != UINT32_MAX)
             fold->n_expected[k][color_of_group[k][orbit_of[group]]]++;
         }
@@ -757,7 +770,7 @@ pod_fold_free (PodFold *fold)
     return;
   for (uint32_t k = 0; k < fold->n_comms; k++)
     {
-      g_free (fold->group_of[k]);
+      g_free (fold->ranks[k].group);
       g_free (fold->n_expected[k]);
     }
   for (uint32_t r = 0; r < fold->n_routes; r++)
@@ -778,7 +791,7 @@ pod_fold_free (PodFold *fold)
   g_free (fold->capacity);
   g_free (fold->link);
   g_free (fold->n_groups);
-  g_free (fold->group_of);
+  g_free (fold->ranks);
   g_free (fold->n_expected);
   g_free (fold->paths);
   g_free (fold);

@@ -53,6 +53,14 @@ typedef struct
   uint32_t group;         /* a group of the colour, whose plan gives ratio and latency */
 } PodFoldedPath;
 
+/* Represented ranks of a communicator lie from the first one on. */
+typedef struct
+{
+  uint32_t first;
+  uint32_t n;
+  uint32_t *group; /* (owned) colour of each one's group, UINT32_MAX none */
+} PodFoldedRanks;
+
 typedef struct
 {
   uint32_t n_ranks;        /* represented */
@@ -65,7 +73,7 @@ typedef struct
   uint32_t *link;          /* a real link of each */
   uint32_t n_comms;
   uint32_t *n_groups;      /* group colours of each communicator */
-  uint32_t **group_of;     /* [comm][represented rank] -> group colour, UINT32_MAX none */
+  PodFoldedRanks *ranks;   /* by communicator: who is in which group */
   uint32_t **n_expected;   /* [comm][group colour] -> represented members */
   uint32_t n_routes;
   uint32_t *comm_of_route;
@@ -73,6 +81,16 @@ typedef struct
   PodFoldedPath **paths;   /* [route][group colour] (owned), those of routes that are alike once */
   uint32_t *color_of_link; /* (nullable) by real link, where paths are made when they are asked for: unfolded */
 } PodFold;
+
+/* The group colour of a represented rank, UINT32_MAX none. O(1) */
+static inline uint32_t
+pod_fold_group_of (const PodFold *fold, uint32_t comm, uint32_t rank)
+{
+  const PodFoldedRanks *ranks = &fold->ranks[comm];
+  const uint32_t i = rank - ranks->first; /* wraps below it */
+
+  return i < ranks->n ? ranks->group[i] : UINT32_MAX;
+}
 
 /* @routes: all that the program uses. @symmetry: of both. @is_identity: no folding; the symmetry is an identity too. O(ranks + (orbits of
  * ranks + path entries of orbits of groups) x rounds). */

@@ -217,7 +217,7 @@ pod_exec_joined (void *context, const PodTaskEvent *event, int64_t now_ps)
 {
   PodExec *exec = context;
   const PodExecOp *op = &exec->ops[event->op];
-  PodMeeting *meeting = &exec->meetings[exec->first_meeting[op->comm] + exec->n_channels[op->comm] * exec->fold->group_of[op->comm][event->rank] + op->channel];
+  PodMeeting *meeting = &exec->meetings[exec->first_meeting[op->comm] + exec->n_channels[op->comm] * pod_fold_group_of (exec->fold, op->comm, event->rank) + op->channel];
 
   if (exec->twins != NULL && pod_twins_hold (exec->twins, event, exec->uses[op->use].route))
     return;

@@ -129,7 +129,7 @@ find_components (PodTwins *twins, const PodFold *fold)
       memset (first, 0xff, (fold->n_groups[k] + 1) * sizeof *first);
       for (uint32_t rank = 0; twins->is_early_comm[k] && rank < fold->n_ranks; rank++)
         {
-          const uint32_t group = fold->group_of[k][rank];
+          const uint32_t group = pod_fold_group_of (fold, k, rank);
 
           if (group == UINT32_MAX)
             continue;
@@ -173,8 +173,8 @@ may_follow (const PodTwins *twins, const PodExec *exec, uint32_t rank, uint32_t 
     return false;
   for (uint32_t k = 0; k < fold->n_comms; k++)
     {
-      const uint32_t own = fold->group_of[k][rank];
-      const uint32_t its = fold->group_of[k][leader];
+      const uint32_t own = pod_fold_group_of (fold, k, rank);
+      const uint32_t its = pod_fold_group_of (fold, k, leader);
 
       if (!twins->is_early_comm[k])
         continue;
@@ -194,8 +194,8 @@ follow (PodTwins *twins, const PodFold *fold, uint32_t rank, uint32_t leader)
 {
   twins->leader[rank] = leader;
   for (uint32_t k = 0; k < fold->n_comms; k++)
-    if (twins->is_early_comm[k] && fold->group_of[k][rank] != UINT32_MAX)
-      twins->lead[k][fold->group_of[k][rank]] = fold->group_of[k][leader];
+    if (twins->is_early_comm[k] && pod_fold_group_of (fold, k, rank) != UINT32_MAX)
+      twins->lead[k][pod_fold_group_of (fold, k, rank)] = pod_fold_group_of (fold, k, leader);
 }
 
 /* Nobody of the component leads or follows any more. */
@@ -204,8 +204,8 @@ unfollow (PodTwins *twins, const PodFold *fold, uint32_t root)
 {
   for (uint32_t rank = root; rank != UINT32_MAX; rank = twins->beside[rank])
     for (uint32_t k = 0; k < fold->n_comms; k++)
-      if (twins->is_early_comm[k] && fold->group_of[k][rank] != UINT32_MAX)
-        twins->lead[k][fold->group_of[k][rank]] = UINT32_MAX;
+      if (twins->is_early_comm[k] && pod_fold_group_of (fold, k, rank) != UINT32_MAX)
+        twins->lead[k][pod_fold_group_of (fold, k, rank)] = UINT32_MAX;
 }
 
 /* Lets the component of @root follow that of @leader, rank by rank. */
@@ -506,7 +506,7 @@ static uint32_t
 component_of_group (const PodTwins *twins, const PodFold *fold, uint32_t comm, uint32_t group)
 {
   for (uint32_t rank = 0; rank < fold->n_ranks; rank++)
-    if (fold->group_of[comm][rank] == group)
+    if (pod_fold_group_of (fold, comm, rank) == group)
       return twins->component[rank];
   g_assert_not_reached ();
 }
