@@ -17,7 +17,7 @@ typedef struct
 #define IS_RUNNING (UINT32_C (1) << 31)
 #define MAX_STREAMS 31
 
-/* An end event's tag: the stream, and the generation it was made for. */
+/* In here streams are told by their lanes (task-graph.h): @s is one. An end event's tag: the lane, and the generation it was made for. */
 static uint64_t
 tag_of (const Stream *stream, unsigned s)
 {
@@ -86,8 +86,8 @@ static inline void
 describe (const PodRunner *runner, const PodClassProgram *program, const Stream *stream, uint32_t rank, unsigned s, unsigned released_by, PodTaskEvent *out)
 {
   *out = (PodTaskEvent){ .rank = rank,
-                         .stream = (uint8_t) s,
-                         .released_by = (uint8_t) released_by,
+                         .stream = runner->graph->stream_of_lane[s],
+                         .released_by = runner->graph->stream_of_lane[released_by],
                          .step = stream->step,
                          .op = task_at (runner, stream->head)->op,
                          .microbatch = program->steps[stream->step].microbatch };
@@ -142,15 +142,15 @@ pod_runner_new (PodEventQueue *queue, uint32_t event_kind, const PodTaskGraph *g
 {
   PodRunner *runner = g_new0 (PodRunner, 1);
 
-  g_assert (graph->n_streams <= MAX_STREAMS);
+  g_assert (graph->n_lanes > 0 && graph->n_lanes <= MAX_STREAMS);
   runner->queue = queue;
   runner->event_kind = event_kind;
   runner->graph = graph;
-  runner->n_streams = graph->n_streams;
+  runner->n_streams = graph->n_lanes;
   runner->n_ranks = n_ranks;
   runner->class_of_rank = class_of_rank;
   runner->observer = *observer;
-  runner->streams = g_new0 (Stream, (size_t) n_ranks * graph->n_streams);
+  runner->streams = g_new0 (Stream, (size_t) n_ranks * graph->n_lanes);
   for (uint32_t rank = 0; rank < n_ranks; rank++)
     for (unsigned s = 0; s < runner->n_streams; s++)
       {
@@ -192,8 +192,8 @@ pod_runner_copy (PodRunner *runner, uint32_t from, uint32_t to)
     }
 }
 
-void
-pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t s)
+static void
+complete (PodRunner *runner, uint32_t rank, unsigned s)
 {
   const PodClassProgram *program = program_of (runner, rank);
   Stream *stream = runner->streams + (size_t) rank * runner->n_streams + s;
@@ -223,17 +223,24 @@ pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t s)
 }
 
 void
+pod_runner_complete (PodRunner *runner, uint32_t rank, uint8_t stream)
+{
+  complete (runner, rank, runner->graph->lane_of_stream[stream]);
+}
+
+void
 pod_runner_handle (PodRunner *runner, const PodEvent *event)
 {
   const uint8_t s = (uint8_t) event->tag;
 
   if (tag_of (runner->streams + (size_t) event->index * runner->n_streams + s, s) == event->tag)
-    pod_runner_complete (runner, event->index, s);
+    complete (runner, event->index, s);
 }
 
 void
-pod_runner_retime (PodRunner *runner, uint32_t rank, uint8_t s, int64_t end_ps)
+pod_runner_retime (PodRunner *runner, uint32_t rank, uint8_t stream_index, int64_t end_ps)
 {
+  const unsigned s = runner->graph->lane_of_stream[stream_index];
   Stream *stream = runner->streams + (size_t) rank * runner->n_streams + s;
 
   g_assert ((stream->flags & IS_RUNNING) != 0);
@@ -248,26 +255,28 @@ pod_runner_n_unfinished (const PodRunner *runner)
 }
 
 bool
-pod_runner_head (const PodRunner *runner, uint32_t rank, uint8_t s, PodTaskEvent *out, int *out_waits_for)
+pod_runner_head (const PodRunner *runner, uint32_t rank, uint8_t stream, PodTaskEvent *out, int *out_waits_for)
 {
   const PodClassProgram *program = program_of (runner, rank);
   const Stream *streams = runner->streams + (size_t) rank * runner->n_streams;
-
+  const unsigned s = runner->graph->lane_of_stream[stream];
   uint32_t needs;
 
-  if (streams[s].head == NO_TASK)
+  if (s == POD_NO_LANE || streams[s].head == NO_TASK)
     return false;
   describe (runner, program, &streams[s], rank, s, s, out);
   *out_waits_for = (streams[s].flags & IS_RUNNING) != 0 ? -1 : waits_for (runner, program, streams, streams[s].step, task_at (runner, streams[s].head), &needs);
+  if (*out_waits_for >= 0)
+    *out_waits_for = runner->graph->stream_of_lane[*out_waits_for];
   return true;
 }
 
 /* -- skipping ---------------------------------------------------------------------------------------------------------------------- */
 
 uint32_t
-pod_runner_step (const PodRunner *runner, uint32_t rank, uint8_t s)
+pod_runner_step (const PodRunner *runner, uint32_t rank)
 {
-  return runner->streams[(size_t) rank * runner->n_streams + s].step;
+  return runner->streams[(size_t) rank * runner->n_streams].step;
 }
 
 bool

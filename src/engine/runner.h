@@ -45,8 +45,8 @@ void pod_runner_retime (PodRunner *runner, uint32_t rank, uint8_t stream, int64_
 void pod_runner_copy (PodRunner *runner, uint32_t from, uint32_t to);
 /* Streams that still have tasks. 0 = all done; with an empty queue, more is a deadlock. */
 uint64_t pod_runner_n_unfinished (const PodRunner *runner);
-/* The step that a stream of a rank is at. */
-uint32_t pod_runner_step (const PodRunner *runner, uint32_t rank, uint8_t stream);
+/* The step that the first stream of a rank is at. */
+uint32_t pod_runner_step (const PodRunner *runner, uint32_t rank);
 /* Does the task end that @event, of the runner's kind, was pushed for? */
 bool pod_runner_is_live (const PodRunner *runner, const PodEvent *event);
 /* Appends (element-type int64_t) what decides how a rank goes on, its program apart, counted from its step @from. */

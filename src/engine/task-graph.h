@@ -15,6 +15,7 @@
 
 #define POD_MAX_STREAMS 20
 #define POD_JOINT (-1)
+#define POD_NO_LANE UINT8_MAX
 
 typedef struct
 {
@@ -46,12 +47,17 @@ typedef struct
 {
   uint32_t n_steps;
   const PodStep *steps;
-  uint32_t *base; /* (n_steps + 1) x n_streams: tasks of earlier steps; made by pod_task_graph_seal */
+  uint32_t *base; /* (n_steps + 1) x n_lanes: tasks of earlier steps; made by pod_task_graph_seal */
 } PodClassProgram;
 
 typedef struct
 {
   unsigned n_streams;
+  /* Made by pod_task_graph_seal: streams that something runs on or waits for get lanes, in their order; from then on blocks, dependencies
+   * and bases are by lane, so that what a rank keeps is only of these. */
+  unsigned n_lanes;
+  uint8_t lane_of_stream[POD_MAX_STREAMS]; /* POD_NO_LANE none */
+  uint8_t stream_of_lane[POD_MAX_STREAMS];
   GArray *tasks;   /* PodTask */
   GArray *deps;    /* PodTaskDep */
   GArray *blocks;  /* PodBlock */
@@ -61,5 +67,5 @@ typedef struct
 PodTaskGraph *pod_task_graph_new (unsigned n_streams);
 void pod_task_graph_free (PodTaskGraph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodTaskGraph, pod_task_graph_free)
-/* Counts the tasks before each step, once the classes are in. O(steps x streams). */
+/* Gives streams their lanes and counts the tasks before each step, once all is in. To be called once. O(tasks + steps x streams). */
 void pod_task_graph_seal (PodTaskGraph *graph);

@@ -156,7 +156,7 @@ take_record (PodSteady *steady, const PodExec *exec)
           record_free (record);
           return NULL;
         }
-      record->step[rank] = pod_runner_step (exec->runner, rank, POD_STREAM_COMPUTE);
+      record->step[rank] = pod_runner_step (exec->runner, rank);
       pod_runner_save (exec->runner, rank, record->step[rank], record->state);
       pod_account_save (exec->account, rank, now_ps, record->state);
       pod_account_sums (exec->account, rank, record->sums);
@@ -228,7 +228,7 @@ skip (PodExec *exec, const Record *from, const Record *to, uint32_t n)
 bool
 pod_steady_look (PodSteady *steady, PodExec *exec)
 {
-  const uint32_t step = pod_runner_step (exec->runner, 0, POD_STREAM_COMPUTE);
+  const uint32_t step = pod_runner_step (exec->runner, 0);
   size_t n_kept;
   Record *record;
 
