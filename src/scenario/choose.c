@@ -470,6 +470,18 @@ choose_library (const PodScenario *scenario, PodRun *run, GError **error)
   return true;
 }
 
+/* --micro-batch all: what a data rank has of the batch, where that divides; pod_layout_check says what does not. */
+static void
+choose_micro_batch (const PodScenario *scenario, PodRun *run)
+{
+  PodBatch *batch = &run->job.batch;
+  const uint64_t data = (uint64_t) run->job.layout.degree[POD_AXIS_DP] * run->job.layout.degree[POD_AXIS_FSDP];
+
+  batch->micro_batch = MAX (scenario->micro_batch, 1);
+  if (scenario->micro_batch == POD_ALL)
+    batch->micro_batch = MAX (batch->global_batch / data, 1);
+}
+
 bool
 pod_run_prepare_job (const PodScenario *scenario, PodRun *run, GError **error)
 {
@@ -489,11 +501,12 @@ pod_run_prepare_job (const PodScenario *scenario, PodRun *run, GError **error)
   if (run->model == NULL)
     return false;
   run->job.model = run->model;
-  run->job.batch.micro_batch = scenario->micro_batch > 0 ? scenario->micro_batch : 1;
   run->job.batch.is_embed_head_as_layers = scenario->embed_head_as_layers == 1;
   if (!parse_seq_len (scenario, run, error) || !pack_documents (scenario, run, error) || !parse_global_batch (scenario, run, error) || !parse_stage_layers (scenario, run, error)
-      || !pod_run_parse_overhead (scenario, run, error) || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error) || !choose_attention (scenario, run, error)
-      || !pod_layout_check (&run->job.layout, run->model, &run->job.batch, run->topology->n_devices, scenario->allow_idle == 1, run->assumptions, error)
+      || !pod_run_parse_overhead (scenario, run, error) || !choose_precision (scenario, run, error) || !choose_layout (scenario, run, error) || !choose_attention (scenario, run, error))
+    return false;
+  choose_micro_batch (scenario, run);
+  if (!pod_layout_check (&run->job.layout, run->model, &run->job.batch, run->topology->n_devices, scenario->allow_idle == 1, run->assumptions, error)
       || !choose_routing (scenario, run, error) || !pod_run_choose_software (scenario, run, error) || !choose_schedule (scenario, run, error))
     return false;
   run->part_layers = pod_layout_place (&run->job.layout, run->model, &run->job.batch, run->schedule->n_parts, error);

@@ -23,7 +23,7 @@ const PodOption pod_scenario_options[] = {
   { "order", POD_OPTION_TEXT, AT (order), "AXES", "axes on a switched machine, innermost first: tp,cp,ep,fsdp,dp,pp" },
   { "seq-len", POD_OPTION_TEXT, AT (seq_len), "N", "tokens of a sequence" },
   { "global-batch", POD_OPTION_TEXT, AT (global_batch), "N|Ntok", "sequences (or tokens) of a step" },
-  { "micro-batch", POD_OPTION_COUNT, AT (micro_batch), "N", "sequences of a microbatch on one data rank (1)" },
+  { "micro-batch", POD_OPTION_COUNT_OR_ALL, AT (micro_batch), "N|all", "sequences of a microbatch on one data rank (1), or all that it has" },
   { "schedule", POD_OPTION_TEXT, AT (schedule), "NAME|FILE", "pipeline schedule: 1f1b, gpipe, interleaved, breadth-first, zb-h1, zb-h2, zb-v, dualpipe, dualpipe-v, or a file of slots" },
   { "recompute", POD_OPTION_TEXT, AT (recompute), "KIND", "activations computed again in backward: none, selective (attention), full, full:N, block:N, every:N, op, save:TENSORS, offload[:TENSORS]" },
   { "cp-kind", POD_OPTION_TEXT, AT (cp_kind), "KIND", "how cp meets keys and values: ring, allgather, ulysses (ring; on TPUs allgather)" },
@@ -241,6 +241,12 @@ pod_scenario_set (PodScenario *scenario, const char *name, const char *value, GE
     case POD_OPTION_COUNT:
       is_right = set_whole (target, value, 1, error);
       break;
+    case POD_OPTION_COUNT_OR_ALL:
+      if (strcmp (value, "all") == 0)
+        *(uint64_t *) target = POD_ALL;
+      else
+        is_right = set_whole (target, value, 1, error);
+      break;
     case POD_OPTION_WHOLE:
       is_right = set_whole (target, value, 0, error);
       break;
@@ -271,6 +277,7 @@ pod_scenario_is_set (const PodScenario *scenario, const PodOption *option)
     case POD_OPTION_LIST:
       return (*(GPtrArray *const *) at)->len > 0;
     case POD_OPTION_COUNT:
+    case POD_OPTION_COUNT_OR_ALL:
       return *(const uint64_t *) at != 0;
     case POD_OPTION_WHOLE:
       return *(const uint64_t *) at != UINT64_MAX;
@@ -293,6 +300,10 @@ pod_scenario_get (const PodScenario *scenario, const PodOption *option)
     {
     case POD_OPTION_TEXT:
       return g_strdup (*(char *const *) at);
+    case POD_OPTION_COUNT_OR_ALL:
+      if (*(const uint64_t *) at == POD_ALL)
+        return g_strdup ("all");
+      /* fall through */
     case POD_OPTION_COUNT:
     case POD_OPTION_WHOLE:
       return g_strdup_printf ("%" G_GUINT64_FORMAT, *(const uint64_t *) at);

@@ -13,12 +13,15 @@ typedef enum
 {
   POD_OPTION_TEXT,
   POD_OPTION_COUNT,  /* whole number of at least 1, with K/Ki…; 0 = not given */
+  POD_OPTION_COUNT_OR_ALL, /* likewise, or all: POD_ALL */
   POD_OPTION_WHOLE,  /* whole number; UINT64_MAX = not given */
   POD_OPTION_PRICE,  /* USD per hour; below 0 = not given */
   POD_OPTION_SHARE,  /* above 0, at most 1; below 0 = not given */
   POD_OPTION_FLAG,   /* --x and --no-x */
   POD_OPTION_LIST,   /* may be repeated */
 } PodOptionKind;
+
+#define POD_ALL UINT64_MAX
 
 /* An option, wherever it is said: command line, workload file, sweep. The table is the one place that lists them. */
 typedef struct

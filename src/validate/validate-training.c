@@ -361,7 +361,7 @@ list_options (const PodScenario *scenario)
         g_string_append_printf (out, " --%s%s", *(const int *) at == 1 ? "" : "no-", option->name);
       else if (option->kind == POD_OPTION_TEXT)
         g_string_append_printf (out, " --%s '%s'", option->name, *(char *const *) at);
-      else if (option->kind == POD_OPTION_COUNT || option->kind == POD_OPTION_WHOLE)
+      else if (option->kind == POD_OPTION_COUNT || option->kind == POD_OPTION_COUNT_OR_ALL || option->kind == POD_OPTION_WHOLE)
         g_string_append_printf (out, " --%s %" G_GUINT64_FORMAT, option->name,
                                 *(const uint64_t *) at);
       else if (option->kind == POD_OPTION_LIST)
