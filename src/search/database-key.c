@@ -33,10 +33,9 @@ add_folder (GChecksum *sum, const char *folder, const char *suffix)
 }
 
 char *
-pod_database_inputs (const PodScenario *scenario)
+pod_database_inputs (void)
 {
   g_autoptr (GChecksum) sum = g_checksum_new (G_CHECKSUM_SHA256);
-  const char *const files[] = { scenario->topology, scenario->model, scenario->library, scenario->schedule, scenario->expert_imbalance };
 
   add_file (sum, "/proc/self/exe");
   add_folder (sum, "topologies", ".xml");
@@ -45,17 +44,19 @@ pod_database_inputs (const PodScenario *scenario)
   add_folder (sum, "workloads/models", ".xml");
   add_folder (sum, "workloads/models", ".json");
   add_folder (sum, "workloads/schedules", ".csv");
-  for (unsigned i = 0; i < G_N_ELEMENTS (files); i++)
-    if (files[i] != NULL)
-      add_file (sum, files[i]);
   return g_strdup (g_checksum_get_string (sum));
 }
 
+/* The files are read for each key: sweeps vary them, and what one says may change between two runs of podsim. */
 char *
 pod_database_key (const char *inputs, const PodScenario *scenario)
 {
   g_autoptr (GChecksum) sum = g_checksum_new (G_CHECKSUM_SHA256);
+  const char *const files[] = { scenario->topology, scenario->model, scenario->library, scenario->schedule, scenario->expert_imbalance };
 
+  for (unsigned i = 0; i < G_N_ELEMENTS (files); i++)
+    if (files[i] != NULL)
+      add_file (sum, files[i]);
   g_checksum_update (sum, (const guchar *) inputs, -1);
   for (const PodOption *option = pod_scenario_options; option->name != NULL; option++)
     if (pod_scenario_is_set (scenario, option))
