@@ -6,6 +6,7 @@
 
 #include "collective/library.h"
 #include "scenario/scenario.h"
+#include "search/search.h"
 
 /* The command line: a file per subcommand, one table of them. Only this folder prints and decides exit statuses. */
 
@@ -45,6 +46,9 @@ GOptionGroup *pod_cli_scenario_group (PodScenario *scenario, const char *const *
  * (unless @max_rest allows some). argv ends with NULL.
  * Returns false with *out_status set when the command should end: 0 after --help, 2 on bad usage. */
 bool pod_cli_parse (GOptionContext *context, const GOptionEntry *entries, int *argc, char ***argv, int max_rest, int *out_status);
+
+/* --objective: @fallback without a text. */
+bool pod_cli_parse_objective (const char *text, PodObjective fallback, PodObjective *out, GError **error);
 
 /* --jobs: threads, @fallback without a text. */
 bool pod_cli_parse_jobs (const char *text, unsigned fallback, unsigned *out, GError **error);

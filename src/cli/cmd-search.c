@@ -68,10 +68,10 @@ pod_cli_parse_jobs (const char *text, unsigned fallback, unsigned *out, GError *
   return false;
 }
 
-static bool
-parse_objective (const char *text, PodObjective *out, GError **error)
+bool
+pod_cli_parse_objective (const char *text, PodObjective fallback, PodObjective *out, GError **error)
 {
-  *out = POD_OBJECTIVE_TIME;
+  *out = fallback;
   for (unsigned i = 0; text != NULL && pod_objective_names[i] != NULL; i++)
     if (strcmp (text, pod_objective_names[i]) == 0)
       {
@@ -121,7 +121,7 @@ parse_request (const Options *options, PodSearchRequest *request, GError **error
 {
   request->has_fronts = options->pareto != 0 || options->plot != NULL || options->report != NULL;
   request->is_exhaustive = options->exhaustive != 0;
-  return parse_objective (options->objective, &request->objective, error) && parse_top (options->top, &request->n_top, error)
+  return pod_cli_parse_objective (options->objective, POD_OBJECTIVE_TIME, &request->objective, error) && parse_top (options->top, &request->n_top, error)
          && parse_max_memory (options->max_memory, &request->most_bytes, error) && pod_cli_parse_jobs (options->jobs, request->transport != NULL ? 1 : g_get_num_processors (), &request->n_jobs, error);
 }
 

@@ -10,7 +10,8 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/sweep-plot.h"
-#include "search/crossing.h"
+#include "report/plot.h"
+#include "report/report.h"
 #include "search/sweep.h"
 
 /* A grid of runs. */
@@ -20,8 +21,10 @@ typedef struct
   char *json;
   char *csv;
   char *plot;
+  char *report;
   char *db;
   char *jobs;
+  char *objective;
   char *preset;
   char **vary;
 } Options;
@@ -32,43 +35,64 @@ options_clear (Options *options)
   g_free (options->json);
   g_free (options->csv);
   g_free (options->plot);
+  g_free (options->report);
   g_free (options->db);
   g_free (options->jobs);
+  g_free (options->objective);
   g_free (options->preset);
   g_strfreev (options->vary);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Options, options_clear)
 
-static bool
-parse_preset (const char *text, PodScaling *out, GError **error)
+typedef struct
 {
-  *out = POD_SCALING_NONE;
-  if (g_strcmp0 (text, "strong-scaling") == 0)
-    *out = POD_SCALING_STRONG;
-  else if (g_strcmp0 (text, "weak-scaling") == 0)
-    *out = POD_SCALING_WEAK;
-  else if (text != NULL)
-    {
-      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--preset: unknown '%s'; known are strong-scaling, weak-scaling", text);
-      return false;
-    }
-  return true;
+  const char *name;
+  PodScaling scaling;
+  bool is_fsdp_tp;
+} Preset;
+
+static const Preset presets[] = {
+  { "strong-scaling", POD_SCALING_STRONG, false },
+  { "weak-scaling", POD_SCALING_WEAK, false },
+  { "fsdp-tp", POD_SCALING_NONE, true },
+};
+
+/* @out: NULL when none is asked for. */
+static bool
+parse_preset (const char *text, const Preset **out, GError **error)
+{
+  *out = NULL;
+  for (unsigned i = 0; text != NULL && i < G_N_ELEMENTS (presets); i++)
+    if (strcmp (text, presets[i].name) == 0)
+      *out = &presets[i];
+  if (text == NULL || *out != NULL)
+    return true;
+  g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--preset: unknown '%s'; known are strong-scaling, weak-scaling, fsdp-tp", text);
+  return false;
 }
 
-/* What varies, and what a preset adds to it. */
+/* What the book assumes of a batch-size sweep, where nobody says otherwise: one microbatch, nothing computed again. */
 static bool
-make_grid (const PodScenario *scenario, const Options *options, PodGrid *grid, PodScaling *out_scaling, GError **error)
+set_fsdp_tp (PodScenario *scenario, const PodGrid *grid, GError **error)
 {
-  if (!parse_preset (options->preset, out_scaling, error))
-    return false;
+  return (scenario->micro_batch != 0 || pod_grid_find (grid, "micro-batch") != NULL || pod_scenario_set (scenario, "micro-batch", "all", error))
+         && (scenario->recompute != NULL || pod_grid_find (grid, "recompute") != NULL || pod_scenario_set (scenario, "recompute", "none", error));
+}
+
+/* What varies, and what a preset adds to it and to the job. */
+static bool
+make_grid (PodScenario *scenario, const Options *options, const Preset *preset, PodGrid *grid, GError **error)
+{
   for (unsigned i = 0; options->vary != NULL && options->vary[i] != NULL; i++)
     if (!pod_grid_add (grid, options->vary[i], error))
       {
         g_prefix_error (error, "--vary: ");
         return false;
       }
-  if (*out_scaling != POD_SCALING_NONE && !pod_sweep_add_chips (scenario, grid, error))
+  if (preset != NULL && preset->scaling != POD_SCALING_NONE && !pod_sweep_add_chips (scenario, grid, error))
+    return false;
+  if (preset != NULL && preset->is_fsdp_tp && (!pod_sweep_add_fsdp_tp (scenario, grid, error) || !set_fsdp_tp (scenario, grid, error)))
     return false;
   if (grid->dims->len > 0)
     return pod_sweep_check (scenario, grid, error);
@@ -95,8 +119,62 @@ efficiency (const PodRow *row, const PodRow *first)
 
 /* -- tables ---- */
 
+/* What the table says of a sweep beside what it says of all. */
+typedef struct
+{
+  PodScaling scaling;
+  PodObjective objective;
+} Question;
+
+static void
+add_titles (const Question *question, GPtrArray *titles)
+{
+  for (const char *const *t = (const char *const[]){ ">time", ">MFU", ">tokens/s/chip", ">memory", ">$/step", "bound", NULL }; *t != NULL; t++)
+    g_ptr_array_add (titles, (char *) *t);
+  if (question->scaling != POD_SCALING_NONE)
+    g_ptr_array_add (titles, (char *) ">efficiency");
+  if (question->objective == POD_OBJECTIVE_COMM)
+    {
+      g_ptr_array_add (titles, (char *) ">forward comm");
+      g_ptr_array_add (titles, (char *) ">forward compute");
+    }
+  g_ptr_array_add (titles, (char *) "layout");
+}
+
+static const char *
+layout_or_why_not (const PodRow *row)
+{
+  if (row->time_ps > 0)
+    return row->status == POD_ROW_TOO_LARGE ? "does not fit" : row->layout;
+  return row->status == POD_ROW_NONE ? "not run" : row->refusal;
+}
+
+/* Cells of one row. Returns: (transfer full) (element-type utf8) */
+static GPtrArray *
+make_cells (const PodRow *row, const PodRow *first, const Question *question)
+{
+  GPtrArray *cells = g_ptr_array_new_with_free_func (g_free);
+  const bool has_time = row->time_ps > 0;
+
+  g_ptr_array_add (cells, has_time ? pod_format_seconds ((double) row->time_ps / 1e12) : g_strdup ("-"));
+  g_ptr_array_add (cells, has_time ? g_strdup_printf ("%.1f %%", 100 * row->mfu) : g_strdup ("-"));
+  g_ptr_array_add (cells, has_time ? g_strdup_printf ("%.0f", row->tokens_per_s_per_chip) : g_strdup ("-"));
+  g_ptr_array_add (cells, has_time ? pod_format_bytes (pod_row_bytes (row), false) : g_strdup ("-"));
+  g_ptr_array_add (cells, row->usd_per_step >= 0 ? g_strdup_printf ("%.4g", row->usd_per_step) : g_strdup ("-"));
+  g_ptr_array_add (cells, g_strdup (row->bound));
+  if (question->scaling != POD_SCALING_NONE)
+    g_ptr_array_add (cells, row->status == POD_ROW_FITS ? g_strdup_printf ("%.1f %%", 100 * efficiency (row, first)) : g_strdup ("-"));
+  if (question->objective == POD_OBJECTIVE_COMM)
+    {
+      g_ptr_array_add (cells, has_time ? pod_format_seconds ((double) row->forward_comm_ps / 1e12) : g_strdup ("-"));
+      g_ptr_array_add (cells, has_time ? pod_format_seconds ((double) row->forward_compute_ps / 1e12) : g_strdup ("-"));
+    }
+  g_ptr_array_add (cells, g_strdup (layout_or_why_not (row)));
+  return cells;
+}
+
 static PodTable *
-make_table (const PodGrid *grid, const GArray *rows, PodScaling scaling)
+make_table (const PodGrid *grid, const GArray *rows, const Question *question)
 {
   g_autoptr (GPtrArray) titles = g_ptr_array_new ();
   const PodRow *first = first_fitting (rows);
@@ -104,33 +182,15 @@ make_table (const PodGrid *grid, const GArray *rows, PodScaling scaling)
 
   for (guint d = 0; d < grid->dims->len; d++)
     g_ptr_array_add (titles, ((PodGridDim *) g_ptr_array_index (grid->dims, d))->key);
-  for (const char *const *t = (const char *const[]){ ">time", ">MFU", ">tokens/s/chip", ">memory", ">$/step", "bound", scaling != POD_SCALING_NONE ? ">efficiency" : "layout", NULL };
-       *t != NULL; t++)
-    g_ptr_array_add (titles, (char *) *t);
+  add_titles (question, titles);
   g_ptr_array_add (titles, NULL);
   table = pod_table_new ((const char *const *) titles->pdata);
   for (guint i = 0; i < rows->len; i++)
     {
-      const PodRow *row = &g_array_index (rows, PodRow, i);
-      const bool has_time = row->time_ps > 0;
-      g_autofree char *time = has_time ? pod_format_seconds ((double) row->time_ps / 1e12) : g_strdup ("-");
-      g_autofree char *mfu = has_time ? g_strdup_printf ("%.1f %%", 100 * row->mfu) : g_strdup ("-");
-      g_autofree char *tokens = has_time ? g_strdup_printf ("%.0f", row->tokens_per_s_per_chip) : g_strdup ("-");
-      g_autofree char *memory = has_time ? pod_format_bytes (pod_row_bytes (row), false) : g_strdup ("-");
-      g_autofree char *cost = row->usd_per_step >= 0 ? g_strdup_printf ("%.4g", row->usd_per_step) : g_strdup ("-");
-      g_autofree char *last = NULL;
-      g_autoptr (GPtrArray) cells = g_ptr_array_new ();
+      g_autoptr (GPtrArray) cells = make_cells (&g_array_index (rows, PodRow, i), first, question);
 
-      if (!has_time)
-        last = g_strdup (row->status == POD_ROW_NONE ? "not run" : row->refusal);
-      else if (row->status == POD_ROW_TOO_LARGE)
-        last = g_strdup ("does not fit");
-      else
-        last = scaling != POD_SCALING_NONE ? g_strdup_printf ("%.1f %%", 100 * efficiency (row, first)) : g_strdup (row->layout);
       for (guint d = 0; d < grid->dims->len; d++)
-        g_ptr_array_add (cells, (char *) pod_grid_value (grid, i, d));
-      for (const char *const *c = (const char *const[]){ time, mfu, tokens, memory, cost, row->bound, last, NULL }; *c != NULL; c++)
-        g_ptr_array_add (cells, (char *) *c);
+        g_ptr_array_insert (cells, (int) d, g_strdup (pod_grid_value (grid, i, d)));
       g_ptr_array_add (cells, NULL);
       pod_table_add_row (table, (const char *const *) cells->pdata);
     }
@@ -141,8 +201,8 @@ make_table (const PodGrid *grid, const GArray *rows, PodScaling scaling)
 static PodTable *
 make_csv (const PodGrid *grid, const GArray *rows)
 {
-  static const char *const results[] = { "status", "layout_run", "time_s", "mfu", "tokens_per_s", "tokens_per_s_per_chip", "compute_s", "bubble_s", "idle_s", "exposed_comm_s", "peak_bytes",
-                                         "reserved_bytes", "capacity_bytes", "chips", "usd_per_step", "train_days", "train_usd", "bound", "reason", NULL };
+  static const char *const results[] = { "status", "layout_run", "time_s", "mfu", "tokens_per_s", "tokens_per_s_per_chip", "compute_s", "bubble_s", "idle_s", "exposed_comm_s", "forward_comm_s", "forward_compute_s",
+                                         "peak_bytes", "reserved_bytes", "capacity_bytes", "chips", "usd_per_step", "train_days", "train_usd", "bound", "reason", NULL };
   g_autoptr (GPtrArray) titles = g_ptr_array_new ();
   PodTable *table;
 
@@ -166,7 +226,7 @@ make_csv (const PodGrid *grid, const GArray *rows)
       g_ptr_array_add (cells, g_strdup (pod_row_status_names[row->status]));
       g_ptr_array_add (cells, g_strdup (row->layout));
       for (const double *v = (const double[]){ (double) row->time_ps / 1e12, row->mfu, row->tokens_per_s, row->tokens_per_s_per_chip, (double) row->compute_ps / 1e12,
-                                               (double) row->bubble_ps / 1e12, (double) row->idle_ps / 1e12, (double) exposed_ps / 1e12, row->peak_bytes, row->reserved_bytes,
+                                               (double) row->bubble_ps / 1e12, (double) row->idle_ps / 1e12, (double) exposed_ps / 1e12, (double) row->forward_comm_ps / 1e12, (double) row->forward_compute_ps / 1e12, row->peak_bytes, row->reserved_bytes,
                                                row->capacity_bytes, row->chips, row->usd_per_step, row->train_days, row->train_usd, -2 };
            *v != -2; v++)
         g_ptr_array_add (cells, has_time && *v >= 0 ? pod_format_double (*v) : g_strdup (""));
@@ -178,44 +238,89 @@ make_csv (const PodGrid *grid, const GArray *rows)
   return table;
 }
 
-static double
-measure_time (const PodRow *row)
+/* axes[]: what varies, the first key first. */
+static void
+add_axes (JsonObject *object, const PodGrid *grid)
 {
-  return (double) row->time_ps / 1e12;
+  JsonArray *axes = pod_result_get_array (object, "axes");
+
+  for (guint d = 0; d < grid->dims->len; d++)
+    {
+      const PodGridDim *dim = g_ptr_array_index (grid->dims, d);
+      JsonObject *entry = json_object_new ();
+      JsonArray *values = NULL;
+
+      pod_result_set_string (entry, "key", dim->key);
+      values = pod_result_get_array (entry, "values");
+      for (guint v = 0; v < dim->values->len; v++)
+        json_array_add_string_element (values, g_ptr_array_index (dim->values, v));
+      json_array_add_object_element (axes, entry);
+    }
 }
 
-/* crossings[]: where lines of the picture cross. */
-static void
-add_crossings (JsonObject *object, const PodGrid *grid, const GArray *rows)
+/* Where something crosses on the first axis. Returns: (transfer full) */
+static JsonObject *
+crossing_to_json (const PodGrid *grid, const PodSweepMeasure *measure, const PodCrossing *crossing)
 {
-  g_autoptr (GArray) crossings = pod_crossings (grid, rows, measure_time);
+  JsonObject *entry = json_object_new ();
+
+  pod_result_set_string (entry, "key", ((PodGridDim *) g_ptr_array_index (grid->dims, 0))->key);
+  pod_result_set_double (entry, "at", crossing->at);
+  pod_result_set_double (entry, measure->key, crossing->value);
+  return entry;
+}
+
+/* crossings[]: where lines of the picture cross each other. */
+static void
+add_crossings (JsonObject *object, const PodGrid *grid, const GArray *rows, const PodSweepMeasure *measure)
+{
+  g_autoptr (GArray) crossings = pod_crossings (grid, rows, measure->measure);
   JsonArray *array = crossings->len > 0 ? pod_result_get_array (object, "crossings") : NULL;
 
   for (guint i = 0; i < crossings->len; i++)
     {
       const PodCrossing *crossing = &g_array_index (crossings, PodCrossing, i);
+      JsonObject *entry = crossing_to_json (grid, measure, crossing);
       g_autofree char *before = pod_cli_line_name (grid, crossing->lines[0]);
       g_autofree char *after = pod_cli_line_name (grid, crossing->lines[1]);
-      JsonObject *entry = json_object_new ();
 
-      pod_result_set_string (entry, "key", ((PodGridDim *) g_ptr_array_index (grid->dims, 0))->key);
-      pod_result_set_double (entry, "at", crossing->at);
-      pod_result_set_double (entry, "time_s", crossing->value);
-      pod_result_set_string (entry, "faster_before", before);
-      pod_result_set_string (entry, "faster_after", after);
+      pod_result_set_string (entry, "less_before", before);
+      pod_result_set_string (entry, "less_after", after);
+      json_array_add_object_element (array, entry);
+    }
+}
+
+/* balances[]: where a line's communication takes as long as its compute. */
+static void
+add_balances (JsonObject *object, const PodGrid *grid, const GArray *rows, const PodSweepMeasure *measure)
+{
+  g_autoptr (GArray) balances = measure->other != NULL ? pod_balances (grid, rows, measure->measure, measure->other) : NULL;
+  JsonArray *array = balances != NULL && balances->len > 0 ? pod_result_get_array (object, "balances") : NULL;
+
+  for (guint i = 0; balances != NULL && i < balances->len; i++)
+    {
+      const PodCrossing *balance = &g_array_index (balances, PodCrossing, i);
+      JsonObject *entry = crossing_to_json (grid, measure, balance);
+      g_autofree char *line = pod_cli_line_name (grid, balance->lines[0]);
+
+      pod_result_set_string (entry, "line", line);
+      pod_result_set_string (entry, "bound_before", balance->is_first_lower ? "compute" : "communication");
+      pod_result_set_string (entry, "bound_after", balance->is_first_lower ? "communication" : "compute");
       json_array_add_object_element (array, entry);
     }
 }
 
 static JsonObject *
-to_json (const PodGrid *grid, const GArray *rows, PodScaling scaling, bool is_partial)
+to_json (const PodGrid *grid, const GArray *rows, const Question *question, bool is_partial)
 {
   JsonObject *object = json_object_new ();
   const PodRow *first = first_fitting (rows);
   JsonArray *array;
 
   pod_result_set_int (object, "schema_version", 1);
+  pod_result_set_string (object, "objective", pod_objective_names[question->objective]);
   pod_result_set_bool (object, "is_partial", is_partial);
+  add_axes (object, grid);
   array = pod_result_get_array (object, "rows");
   for (guint i = 0; i < rows->len; i++)
     {
@@ -234,11 +339,12 @@ to_json (const PodGrid *grid, const GArray *rows, PodScaling scaling, bool is_pa
       while (json_object_iter_next_ordered (&iter, &name, &node))
         json_object_set_member (entry, name, json_node_copy (node));
       json_object_unref (result);
-      if (scaling != POD_SCALING_NONE && row->time_ps > 0 && first != NULL)
+      if (question->scaling != POD_SCALING_NONE && row->time_ps > 0 && first != NULL)
         pod_result_set_double (entry, "scaling.efficiency_ratio", efficiency (row, first));
       json_array_add_object_element (array, entry);
     }
-  add_crossings (object, grid, rows);
+  add_crossings (object, grid, rows, pod_cli_sweep_measure (question->objective));
+  add_balances (object, grid, rows, pod_cli_sweep_measure (question->objective));
   return object;
 }
 
@@ -250,57 +356,91 @@ show_progress (uint64_t n_done, uint64_t n_all, void *data)
   pod_progress_show (data, "ran", n_done, n_all, NULL);
 }
 
-static bool
-save (const char *file, const char *text, bool is_partial, GError **error)
+/* Returns: (transfer full) */
+static char *
+name_of (const char *file, bool is_partial)
 {
-  g_autofree char *name = is_partial && strcmp (file, "-") != 0 ? pod_output_partial_name (file) : g_strdup (file);
+  return is_partial && strcmp (file, "-") != 0 ? pod_output_partial_name (file) : g_strdup (file);
+}
+
+static bool
+write_csv (const PodGrid *grid, const GArray *rows, const char *file, bool is_partial, GError **error)
+{
+  g_autoptr (PodTable) table = make_csv (grid, rows);
+  g_autofree char *text = pod_table_to_separated (table, ',');
+  g_autofree char *name = name_of (file, is_partial);
 
   return pod_output_save (name, text, error);
 }
 
 static bool
-write_outputs (const PodGrid *grid, const GArray *rows, PodScaling scaling, const Options *options, bool is_partial, GError **error)
+write_pictures (const PodGrid *grid, const GArray *rows, const Question *question, const char *folder, bool is_partial, GError **error)
 {
-  if (options->csv != NULL)
-    {
-      g_autoptr (PodTable) table = make_csv (grid, rows);
-      g_autofree char *text = pod_table_to_separated (table, ',');
+  g_autofree char *name = name_of (folder, is_partial);
 
-      if (!save (options->csv, text, is_partial, error))
-        return false;
-    }
-  if (options->json != NULL)
-    {
-      JsonObject *object = to_json (grid, rows, scaling, is_partial);
-      g_autofree char *name = is_partial && strcmp (options->json, "-") != 0 ? pod_output_partial_name (options->json) : g_strdup (options->json);
-      const bool is_written = pod_cli_write_json (object, name, error);
+  if (!pod_report_has_gnuplot ())
+    fprintf (stderr, "podsim: gnuplot is not installed: %s gets data and script, no picture\n", name);
+  return pod_cli_plot_sweep (grid, rows, question->objective, name, error);
+}
 
-      json_object_unref (object);
-      if (!is_written)
-        return false;
-    }
-  return options->plot == NULL || pod_cli_plot_sweep (grid, rows, options->plot, error);
+/* @title: "llama3-70b on h100:8x16" */
+static bool
+write_page (JsonObject *object, const char *title, const char *file, bool is_partial, GError **error)
+{
+  g_autofree char *name = name_of (file, is_partial);
+
+  return pod_report_html_sweep (object, title, name, error);
+}
+
+static bool
+write_outputs (const PodScenario *scenario, const PodGrid *grid, const GArray *rows, const Question *question, const Options *options, bool is_partial, GError **error)
+{
+  g_autoptr (JsonObject) object = options->json != NULL || options->report != NULL ? to_json (grid, rows, question, is_partial) : NULL;
+  g_autofree char *title = g_strdup_printf ("%s%s%s", scenario->model != NULL ? scenario->model : "one job", scenario->topology != NULL ? " on " : "",
+                                            scenario->topology != NULL ? scenario->topology : "");
+  g_autofree char *json = options->json != NULL ? name_of (options->json, is_partial) : NULL;
+
+  return (options->csv == NULL || write_csv (grid, rows, options->csv, is_partial, error))
+         && (options->plot == NULL || write_pictures (grid, rows, question, options->plot, is_partial, error))
+         && (options->report == NULL || write_page (object, title, options->report, is_partial, error))
+         && (json == NULL || pod_cli_write_json (object, json, error));
+}
+
+static bool
+make_request (PodScenario *scenario, const Options *options, PodGrid *grid, PodSweepRequest *request, GError **error)
+{
+  const Preset *preset;
+
+  if (!parse_preset (options->preset, &preset, error) || !make_grid (scenario, options, preset, grid, error))
+    return false;
+  request->scaling = preset != NULL ? preset->scaling : POD_SCALING_NONE;
+  return pod_cli_parse_objective (options->objective, preset != NULL && preset->is_fsdp_tp ? POD_OBJECTIVE_COMM : POD_OBJECTIVE_TIME, &request->objective, error)
+         && pod_cli_parse_jobs (options->jobs, g_get_num_processors (), &request->n_jobs, error);
 }
 
 static int
-sweep (const PodScenario *scenario, const Options *options)
+sweep (PodScenario *scenario, const Options *options)
 {
   g_autoptr (PodGrid) grid = pod_grid_new ();
   g_autoptr (PodDatabase) database = NULL;
   g_autoptr (GArray) rows = NULL;
   g_autoptr (GError) error = NULL;
   PodSweepRequest request = { .base = scenario, .grid = grid, .progress = show_progress };
+  Question question;
   PodProgress progress;
   bool is_partial = false;
-  bool is_quiet = g_strcmp0 (options->json, "-") == 0 || g_strcmp0 (options->csv, "-") == 0;
 
-  if (!make_grid (scenario, options, grid, &request.scaling, &error) || !pod_cli_parse_jobs (options->jobs, g_get_num_processors (), &request.n_jobs, &error))
+  if (!make_request (scenario, options, grid, &request, &error))
     return pod_cli_fail (error);
+  question = (Question){ request.scaling, request.objective };
   if (options->db != NULL)
     {
       database = pod_database_open (options->db, &error);
       if (database == NULL)
-        return pod_cli_fail (error);
+        {
+          g_prefix_error (&error, "--db: ");
+          return pod_cli_fail (error);
+        }
     }
   request.database = database;
   pod_progress_init (&progress);
@@ -312,14 +452,14 @@ sweep (const PodScenario *scenario, const Options *options)
   pod_progress_end (&progress);
   if (rows == NULL)
     return pod_cli_fail (error);
-  if (!is_quiet)
+  if (g_strcmp0 (options->json, "-") != 0 && g_strcmp0 (options->csv, "-") != 0)
     {
-      g_autoptr (PodTable) table = make_table (grid, rows, request.scaling);
+      g_autoptr (PodTable) table = make_table (grid, rows, &question);
       g_autofree char *text = pod_table_to_text (table);
 
       fputs (text, stdout);
     }
-  if (!write_outputs (grid, rows, request.scaling, options, is_partial, &error))
+  if (!write_outputs (scenario, grid, rows, &question, options, is_partial, &error))
     return pod_cli_fail (error);
   if (is_partial)
     {
@@ -336,11 +476,13 @@ pod_cmd_sweep (int argc, char **argv)
   g_autoptr (GError) error = NULL;
   g_auto (Options) options = { 0 };
   const GOptionEntry entries[] = {
-    { "vary", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.vary, "an option, degree, chips or path and its values: global-batch=256:4096:*2; once for each axis of the grid", "KEY=LIST" },
-    { "preset", 0, 0, G_OPTION_ARG_FILENAME, &options.preset, "over machines of 1, 2, 4 and 8 times the chips (or --vary chips=LIST): strong-scaling, weak-scaling", "NAME" },
+    { "vary", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.vary, "an option, degree, chips, tokens-per-chip or path and its values: global-batch=256:4096:*2; once for each axis of the grid", "KEY=LIST" },
+    { "preset", 0, 0, G_OPTION_ARG_FILENAME, &options.preset, "strong-scaling, weak-scaling: over 1, 2, 4 and 8 times the chips (or --vary chips=LIST); fsdp-tp: FSDP, TP and both over tokens-per-chip", "NAME" },
+    { "objective", 0, 0, G_OPTION_ARG_FILENAME, &options.objective, "what lines show and cross by, and auto layouts are the best by: time (default), cost, memory, comm", "O" },
     { "csv", 0, 0, G_OPTION_ARG_FILENAME, &options.csv, "a line for each run, in SI units (- is stdout)", "FILE" },
     { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json, "rows[] as JSON (- is stdout)", "FILE" },
     { "plot", 0, 0, G_OPTION_ARG_FILENAME, &options.plot, "pictures: lines over the first axis of the grid, a heat map of two", "DIR" },
+    { "report", 0, 0, G_OPTION_ARG_FILENAME, &options.report, "all of it as one HTML page", "FILE" },
     { "db", 0, 0, G_OPTION_ARG_FILENAME, &options.db, "a database that keeps every run; a sweep that was stopped goes on from it", "FILE" },
     { "jobs", 0, 0, G_OPTION_ARG_FILENAME, &options.jobs, "threads (as many as processors)", "N" },
     { .long_name = NULL },

@@ -60,11 +60,18 @@ typedef struct
 {
   const char *name;
   const double *x;
-  const double *y;
+  const double *y; /* NaN: there is none, and the line is broken */
   unsigned n_points;
   bool is_stepped; /* a value holds until the next one */
   bool is_limit;   /* drawn as a bound: dashed, in the colour of text */
 } PodHtmlLine;
+
+typedef struct
+{
+  const char *name;
+  double x;
+  double y;
+} PodHtmlMark;
 
 typedef struct
 {
@@ -73,6 +80,10 @@ typedef struct
   const char *y_name;
   const PodHtmlLine *lines;
   unsigned n_lines;
+  const PodHtmlMark *marks; /* rings */
+  unsigned n_marks;
+  bool is_logarithmic_x; /* instead of from 0 on; all values are above it */
+  bool is_logarithmic_y;
 } PodHtmlChart;
 
 void pod_report_html_chart (PodReportHtml *page, const PodHtmlChart *chart);

@@ -58,6 +58,10 @@ bool pod_report_search_plots (JsonObject *result, const char *title, const char 
 bool pod_report_html_search (JsonObject *result, const char *title, const char *file,
                              GError **error);
 
+/* A sweep (axes[], rows[], crossings[] and balances[] of podsim sweep) as a page: what its objective
+ * ranks by and MFU over the first axis, with a ring where lines cross, and all rows. Errors: IO. */
+bool pod_report_html_sweep (JsonObject *result, const char *title, const char *file, GError **error);
+
 /* What changed between two results: inputs that differ, and the terms of time and memory, whose
  * differences (B - A) add up to the whole one in picoseconds and bytes. Returns: (transfer full) */
 JsonObject *pod_report_diff (JsonObject *a, JsonObject *b);

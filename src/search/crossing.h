@@ -7,6 +7,7 @@
 typedef struct
 {
   guint lines[2];  /* combinations of the other dimensions, the first the lower before the crossing */
+  bool is_first_lower; /* of two measures of one line: the first is the lower before */
   double at;       /* of the first dimension */
   double value;
 } PodCrossing;
@@ -19,3 +20,5 @@ bool pod_grid_is_numeric (const PodGrid *grid, guint dim);
  * order of lines and values; none where the first dimension is no number. Returns: (transfer full) (element-type PodCrossing). O(lines^2 x
  * values) */
 GArray *pod_crossings (const PodGrid *grid, const GArray *rows, PodCrossingMeasure measure);
+/* Likewise where one measure of a line crosses @other of it: its communication its compute. */
+GArray *pod_balances (const PodGrid *grid, const GArray *rows, PodCrossingMeasure measure, PodCrossingMeasure other);

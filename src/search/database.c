@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/units.h"
 
-#define SCHEMA_VERSION 2
+#define SCHEMA_VERSION 3
 #define BUSY_MS 60000 /* how long another writer is waited for */
 
 struct PodDatabase
@@ -58,6 +58,7 @@ static const Column columns[] = {
   TIME ("bubble_ps", bubble_ps),
   TIME ("idle_ps", idle_ps),
   TIME ("forward_comm_ps", forward_comm_ps),
+  TIME ("forward_compute_ps", forward_compute_ps),
   TIME ("exposed_dp_ps", exposed_ps[POD_AXIS_DP]),
   TIME ("exposed_fsdp_ps", exposed_ps[POD_AXIS_FSDP]),
   TIME ("exposed_tp_ps", exposed_ps[POD_AXIS_TP]),

@@ -14,11 +14,11 @@ PodDatabase *pod_database_open (const char *file, GError **error);
 void pod_database_close (PodDatabase *database);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodDatabase, pod_database_close)
 
-/* What makes two runs the same: SHA-256 of the program, of the files of machines, chips, libraries, schedules and models, and of every option
- * that is set. @inputs: of pod_database_inputs. Returns: (transfer full) */
+/* What makes two runs the same: SHA-256 of the program, of its machines, chips, libraries, schedules and models, of every option that is set, and
+ * of the files that options name. @inputs: of pod_database_inputs. Returns: (transfer full) */
 char *pod_database_key (const char *inputs, const PodScenario *scenario);
 /* The digest of the program and its data, to be taken once. Returns: (transfer full) */
-char *pod_database_inputs (const PodScenario *scenario);
+char *pod_database_inputs (void);
 
 /* Fills all of @row but its candidate from what is kept under @key; false when there is nothing. */
 bool pod_database_find (PodDatabase *database, const char *key, PodRow *row);

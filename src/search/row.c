@@ -54,6 +54,7 @@ take_step (const PodScenario *scenario, const PodRun *run, PodRow *row)
   row->bubble_ps = b->bubble_ps;
   row->idle_ps = b->idle_ps;
   row->forward_comm_ps = forward_comm_ps (exec);
+  row->forward_compute_ps = (int64_t) (exec->phase_compute_s[POD_PHASE_FORWARD] * 1e12);
   memcpy (row->exposed_ps, b->exposed_ps, sizeof row->exposed_ps);
   memcpy (row->comm_ps, b->comm_ps, sizeof row->comm_ps);
   row->mfu = number_or (run->result, "step.mfu", 0);
@@ -161,7 +162,7 @@ set_step (JsonObject *object, const PodRow *row)
   } times[] = {
     { "step.time_s", row->time_ps },           { "step.lower_bound_s", row->lower_bound_ps }, { "step.compute_s", row->compute_ps },
     { "step.optimizer_s", row->optimizer_ps }, { "step.recompute_s", row->recompute_ps },     { "step.bubble_s", row->bubble_ps },
-    { "step.idle_s", row->idle_ps },           { "step.forward_comm_s", row->forward_comm_ps },
+    { "step.idle_s", row->idle_ps },           { "step.forward_comm_s", row->forward_comm_ps },   { "step.forward_compute_s", row->forward_compute_ps },
   };
 
   for (unsigned i = 0; i < G_N_ELEMENTS (times); i++)

@@ -33,6 +33,7 @@ typedef struct
   int64_t bubble_ps;
   int64_t idle_ps;
   int64_t forward_comm_ps; /* forward passes' collectives of the axis that has the most of them: axes at once, each alone on the network */
+  int64_t forward_compute_ps; /* their kernels */
   int64_t exposed_ps[POD_N_COMM_AXES];
   int64_t comm_ps[POD_N_COMM_AXES];
   double capacity_bytes;

@@ -572,7 +572,7 @@ pod_search_run (const PodSpace *space, const PodSearchRequest *request, GError *
   search.best = g_array_new (FALSE, FALSE, sizeof (PodRow));
   search.fitting = g_array_new (FALSE, FALSE, sizeof (PodRow));
   if (request->database != NULL)
-    search.inputs = pod_database_inputs (space->base);
+    search.inputs = pod_database_inputs ();
   if (screen (&search, error) && run_all (&search, error))
     result = conclude (&search);
   g_mutex_clear (&search.lock);

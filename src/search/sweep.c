@@ -43,6 +43,26 @@ set_degree (PodScenario *scenario, const char *key, const char *value)
   scenario->layout = g_string_free (text, FALSE);
 }
 
+/* The batch of @value tokens for each chip of the scenario's machine. */
+static bool
+set_tokens_per_chip (PodScenario *scenario, const char *value, GError **error)
+{
+  g_autoptr (GPtrArray) notes = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (PodTopology) topology = pod_scenario_topology (scenario, notes, error);
+  uint64_t tokens;
+
+  if (topology == NULL || !pod_parse_whole (value, POD_UNIT_COUNT, &tokens, error))
+    return false;
+  if (!g_uint64_checked_mul (&tokens, tokens, topology->n_chips))
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_LIMIT, "tokens-per-chip=%s: %u chips have over 2^64 tokens", value, topology->n_chips);
+      return false;
+    }
+  g_free (scenario->global_batch);
+  scenario->global_batch = g_strdup_printf ("%" G_GUINT64_FORMAT "tok", tokens);
+  return true;
+}
+
 /* The most compact machine of @value chips of the scenario's kind. */
 static bool
 set_chips (PodScenario *scenario, const char *value, GError **error)
@@ -67,6 +87,8 @@ apply (PodScenario *scenario, const char *key, const char *value, GError **error
 {
   if (strcmp (key, "chips") == 0)
     return set_chips (scenario, value, error);
+  if (strcmp (key, "tokens-per-chip") == 0)
+    return set_tokens_per_chip (scenario, value, error);
   if (g_strv_contains (degree_keys, key))
     {
       set_degree (scenario, key, value);
@@ -81,6 +103,25 @@ apply (PodScenario *scenario, const char *key, const char *value, GError **error
   return pod_scenario_set (scenario, key, value, error);
 }
 
+/* Keys that say an option by way of the machine. */
+static bool
+is_of_machine (const char *key)
+{
+  return strcmp (key, "chips") == 0 || strcmp (key, "tokens-per-chip") == 0;
+}
+
+static bool
+check_value (const PodScenario *base, const char *key, const char *value, GError **error)
+{
+  g_autoptr (PodScenario) probe = pod_scenario_copy (base);
+  uint64_t whole;
+
+  if (!is_of_machine (key) ? apply (probe, key, value, error) : pod_parse_whole (value, POD_UNIT_COUNT, &whole, error))
+    return true;
+  g_prefix_error (error, "--vary: %s%s", is_of_machine (key) ? key : "", is_of_machine (key) ? ": " : "");
+  return false;
+}
+
 bool
 pod_sweep_check (const PodScenario *base, const PodGrid *grid, GError **error)
 {
@@ -89,22 +130,15 @@ pod_sweep_check (const PodScenario *base, const PodGrid *grid, GError **error)
       const PodGridDim *dim = g_ptr_array_index (grid->dims, d);
 
       if (strcmp (dim->key, "workload") == 0 || strcmp (dim->key, "strict") == 0
-          || (strcmp (dim->key, "chips") != 0 && !g_strv_contains (degree_keys, dim->key) && !is_path (dim->key) && !is_option (dim->key)))
+          || (!is_of_machine (dim->key) && !g_strv_contains (degree_keys, dim->key) && !is_path (dim->key) && !is_option (dim->key)))
         {
           g_set_error (error, POD_ERROR, POD_ERROR_INVALID,
-                       "--vary: unknown key '%s'; known are options of the job, dp, fsdp, tp, cp, pp, vpp, ep, etp, chips, and paths such as chip.hbm_bandwidth", dim->key);
+                       "--vary: unknown key '%s'; known are options of the job, dp, fsdp, tp, cp, pp, vpp, ep, etp, chips, tokens-per-chip, and paths such as chip.hbm_bandwidth", dim->key);
           return false;
         }
-      for (guint v = 0; strcmp (dim->key, "chips") != 0 && v < dim->values->len; v++)
-        {
-          g_autoptr (PodScenario) probe = pod_scenario_copy (base);
-
-          if (!apply (probe, dim->key, g_ptr_array_index (dim->values, v), error))
-            {
-              g_prefix_error (error, "--vary: ");
-              return false;
-            }
-        }
+      for (guint v = 0; v < dim->values->len; v++)
+        if (!check_value (base, dim->key, g_ptr_array_index (dim->values, v), error))
+          return false;
     }
   if (pod_grid_size (grid) <= MAX_RUNS)
     return true;
@@ -129,6 +163,54 @@ pod_sweep_add_chips (const PodScenario *base, PodGrid *grid, GError **error)
 
       pod_grid_add_value (grid, "chips", value);
     }
+  return true;
+}
+
+/* Ten values by twos, from a sequence for each chip on. */
+static bool
+add_tokens (const PodScenario *base, PodGrid *grid, GError **error)
+{
+  uint64_t tokens;
+
+  if (base->seq_len == NULL)
+    {
+      g_set_error (error, POD_ERROR, POD_ERROR_INVALID, "--seq-len: how many tokens has a sequence? The sweep of fsdp-tp begins at one for each chip");
+      return false;
+    }
+  if (!pod_parse_whole (base->seq_len, POD_UNIT_COUNT, &tokens, error))
+    {
+      g_prefix_error (error, "--seq-len: ");
+      return false;
+    }
+  for (unsigned i = 0; i < 10 && tokens <= POD_MAX_STEP_TOKENS; i++, tokens *= 2)
+    {
+      g_autofree char *value = g_strdup_printf ("%" G_GUINT64_FORMAT, tokens);
+
+      pod_grid_add_value (grid, "tokens-per-chip", value);
+    }
+  return true;
+}
+
+bool
+pod_sweep_add_fsdp_tp (const PodScenario *base, PodGrid *grid, GError **error)
+{
+  g_autoptr (GPtrArray) notes = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (PodTopology) topology = NULL;
+  g_autofree char *fsdp = NULL;
+  g_autofree char *tp = NULL;
+
+  if (grid->dims->len == 0 && !add_tokens (base, grid, error))
+    return false;
+  if (pod_grid_find (grid, "layout") != NULL)
+    return true;
+  topology = pod_scenario_topology (base, notes, error);
+  if (topology == NULL)
+    return false;
+  fsdp = g_strdup_printf ("fsdp=%u", topology->n_devices);
+  tp = g_strdup_printf ("tp=%u", topology->n_devices);
+  pod_grid_add_value (grid, "layout", fsdp);
+  pod_grid_add_value (grid, "layout", tp);
+  pod_grid_add_value (grid, "layout", "fsdp=auto tp=auto");
   return true;
 }
 
@@ -164,13 +246,13 @@ asked_scenario (const PodSweepRequest *request, uint64_t index, GError **error)
 {
   g_autoptr (PodScenario) scenario = pod_scenario_copy (request->base);
 
-  for (guint pass = 0; pass < 2; pass++) /* degrees go into the layout, which is set before */
+  for (guint pass = 0; pass < 2; pass++) /* degrees go into the layout, tokens are of the machine: both are set before */
     for (guint d = 0; d < request->grid->dims->len; d++)
       {
         const char *key = ((PodGridDim *) g_ptr_array_index (request->grid->dims, d))->key;
         const char *value = pod_grid_value (request->grid, index, d);
 
-        if (g_strv_contains (degree_keys, key) != (pass == 1))
+        if ((g_strv_contains (degree_keys, key) || strcmp (key, "tokens-per-chip") == 0) != (pass == 1))
           continue;
         if (!apply (scenario, key, value, error) || (request->scaling == POD_SCALING_WEAK && strcmp (key, "chips") == 0 && !scale_batch (request, scenario, value, error)))
           return NULL;
@@ -182,7 +264,7 @@ static PodScenario *
 run_scenario (const void *data, uint64_t candidate, GError **error)
 {
   const PodSweepRequest *request = data;
-  const PodSearchRequest search = { .n_jobs = 1, .is_interrupted = request->is_interrupted };
+  const PodSearchRequest search = { .objective = request->objective, .n_jobs = 1, .is_interrupted = request->is_interrupted };
   g_autoptr (PodScenario) scenario = asked_scenario (request, candidate, error);
 
   if (scenario == NULL || !pod_layout_is_auto (scenario))
@@ -200,12 +282,17 @@ typedef struct
   uint64_t n_done;
 } Sweep;
 
-/* (transfer full) (nullable) */
+/* Which layout is taken for one that is auto hangs on the objective too. Returns: (transfer full) (nullable) */
 static char *
 key_of (const Sweep *sweep, uint64_t index, PodScenario **out)
 {
+  g_autofree char *inputs = NULL;
+
   *out = sweep->request->database != NULL ? asked_scenario (sweep->request, index, NULL) : NULL;
-  return *out != NULL ? pod_database_key (sweep->inputs, *out) : NULL;
+  if (*out == NULL)
+    return NULL;
+  inputs = g_strconcat (sweep->inputs, pod_layout_is_auto (*out) ? pod_objective_names[sweep->request->objective] : "", NULL);
+  return pod_database_key (inputs, *out);
 }
 
 /* A row of a search may lack its times: what did not fit was given up there. */
@@ -270,7 +357,7 @@ GArray *
 pod_sweep_run (const PodSweepRequest *request, GError **error)
 {
   g_autoptr (PodCachePool) caches = pod_cache_pool_new ();
-  g_autofree char *inputs = request->database != NULL ? pod_database_inputs (request->base) : NULL;
+  g_autofree char *inputs = request->database != NULL ? pod_database_inputs () : NULL;
   g_autoptr (GArray) rows = g_array_new (FALSE, TRUE, sizeof (PodRow));
   const PodCrewRequest crew_request = { .scenario = run_scenario, .data = request, .n_jobs = request->n_jobs, .caches = caches, .is_interrupted = request->is_interrupted };
   g_autoptr (PodCrew) crew = pod_crew_new (&crew_request);

@@ -254,6 +254,41 @@ START_TEST (lines_cross)
 }
 END_TEST
 
+static double
+compute_of (const PodRow *row)
+{
+  return (double) row->forward_compute_ps;
+}
+
+/* Tokens 2, 4, 8, 16; one line always takes 4, one as long as its tokens: they meet at the run of 4 itself. Compute takes half the tokens: the
+ * first line's at 8, the second's never. */
+START_TEST (lines_meet_at_a_run)
+{
+  g_autoptr (PodGrid) grid = pod_grid_new ();
+  g_autoptr (GArray) rows = g_array_new (FALSE, TRUE, sizeof (PodRow));
+  g_autoptr (GArray) crossings = NULL;
+  g_autoptr (GArray) balances = NULL;
+
+  ck_assert (pod_grid_add (grid, "tokens-per-chip=2,4,8,16", NULL) && pod_grid_add (grid, "layout=fsdp=8;tp=8", NULL));
+  for (int64_t x = 2; x <= 16; x *= 2)
+    for (unsigned line = 0; line < 2; line++)
+      {
+        const PodRow row = { .status = POD_ROW_FITS, .time_ps = line == 0 ? 4 : x, .forward_compute_ps = x / 2 };
+
+        g_array_append_val (rows, row);
+      }
+  crossings = pod_crossings (grid, rows, time_of);
+  ck_assert_uint_eq (crossings->len, 1);
+  ck_assert_double_eq_tol (g_array_index (crossings, PodCrossing, 0).at, 4, 1e-12);
+  ck_assert_uint_eq (g_array_index (crossings, PodCrossing, 0).lines[0], 1);
+  balances = pod_balances (grid, rows, time_of, compute_of);
+  ck_assert_uint_eq (balances->len, 1);
+  ck_assert_double_eq_tol (g_array_index (balances, PodCrossing, 0).at, 8, 1e-12);
+  ck_assert_uint_eq (g_array_index (balances, PodCrossing, 0).lines[0], 0);
+  ck_assert (!g_array_index (balances, PodCrossing, 0).is_first_lower);
+}
+END_TEST
+
 /* Bounds 0 to 9 in a mixed order, every third of which turns out 5 more: those come out in the order of the sums, of equals the lowest
  * candidate. */
 START_TEST (frontier_is_in_order)
@@ -501,6 +536,7 @@ main (void)
   tcase_add_test (tcase, said_options_do_not_vary);
   tcase_add_loop_test (tcase, wrong_limits_are_refused, 0, G_N_ELEMENTS (refused_limits));
   tcase_add_test (tcase, lines_cross);
+  tcase_add_test (tcase, lines_meet_at_a_run);
   tcase_add_loop_test (tcase, frontier_is_in_order, 0, 2);
   tcase_add_loop_test (tcase, threads_change_nothing, 0, G_N_ELEMENTS (searches));
   tcase_add_loop_test (tcase, bounds_change_no_answer, 0, G_N_ELEMENTS (searches));
