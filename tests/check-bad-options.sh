@@ -82,7 +82,7 @@ for name in schedule recompute optimizer dtype param-dtype master-dtype grad-dty
     option $name "$text"
   done
 done
-for text in x x=2 fsdp fsdp= fsdp=0 fsdp=-1 fsdp=nan fsdp=1.5 =8 'fsdp=auto tp=auto' 'fsdp=8 fsdp=8' 'fsdp=4294967296' 'fsdp=18446744073709551616' \
+for text in x x=2 fsdp fsdp= fsdp=0 fsdp=-1 fsdp=nan fsdp=1.5 =8 'fsdp=auto tp=auto tp=2' 'fsdp=8 fsdp=8' 'fsdp=4294967296' 'fsdp=18446744073709551616' \
   'fsdp=8=8' 'fsdp=8,tp=1' 'fsdp:8' "fsdp=$long" "$long" 'ep=0' $'fsdp=8\033' 'fsdp=8 fsdp=auto'; do
   option layout "$text"
 done

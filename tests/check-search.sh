@@ -53,6 +53,10 @@ check_pruned experts --topology h100:8x4 --model mixtral-8x7b "${small[@]}" --sp
 check_pruned memory --topology h100:8x4 --model llama3-8b "${small[@]}" --space cp=1 --space vpp=1 --objective memory
 check_pruned cost --topology h100:8x4 --model llama3-8b "${small[@]}" --space "topology=h100:8x4;tpu-v5e:4x8" --space cp=1 --space vpp=1 --space dp=1 --objective cost
 
+# Where nothing fits, what comes nearest: 8.03 B parameters of 2 + 2 + 12 bytes
+"$PODSIM" search --topology h100:1 --model llama3-8b --seq-len 4096 --global-batch 64 --space pp=1 >none.out 2>&1
+verdict smallest "$(grep -q '^the smallest needs 128 GB or more of 84.9 GB: --layout dp=1 ' none.out || cat none.out)"
+
 # The table and its columns can be asked, when the program has a database
 if "$PODSIM" "${job[@]}" --db probe.sqlite --space tp=8 --space pp=1 --space cp=1 >/dev/null 2>probe.err; then
   # Killed at several moments; each goes on where the last one stopped, and none has more than its chunks to do again

@@ -184,6 +184,20 @@ print_families (const PodSearchResult *result)
 }
 
 static void
+print_none (const PodSpace *space, const PodSearchResult *result)
+{
+  printf ("\nnone fits%s\n", result->is_partial ? " so far" : "");
+  if (result->least_bytes > 0)
+    {
+      g_autofree char *least = pod_format_bytes (result->least_bytes, false);
+      g_autofree char *most = pod_format_bytes (result->most_bytes, false);
+      g_autofree char *words = pod_space_words (space, result->smallest);
+
+      printf ("the smallest needs %s or more of %s: %s\n", least, most, words);
+    }
+}
+
+static void
 print_result (const PodSpace *space, const PodSearchRequest *request, const PodSearchResult *result)
 {
   const PodTopology *topology = g_ptr_array_index (space->machines, 0);
@@ -199,7 +213,7 @@ print_result (const PodSpace *space, const PodSearchRequest *request, const PodS
       print_rows (title, space, result->best);
     }
   else
-    printf ("\n%s\n", result->is_partial ? "none fits so far" : "none fits");
+    print_none (space, result);
   if (request->has_fronts && result->best->len > 0)
     {
       print_rows ("time against memory", space, result->time_memory);

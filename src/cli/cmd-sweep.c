@@ -100,21 +100,48 @@ make_grid (PodScenario *scenario, const Options *options, const Preset *preset, 
   return false;
 }
 
-/* The first row that fits, with which scaling compares; NULL when none does. */
-static const PodRow *
-first_fitting (const GArray *rows)
+static bool
+any_fits (const GArray *rows)
 {
   for (guint i = 0; i < rows->len; i++)
     if (g_array_index (rows, PodRow, i).status == POD_ROW_FITS)
-      return &g_array_index (rows, PodRow, i);
+      return true;
+  return false;
+}
+
+/* The row of the fewest chips that fits, all else as in row @index; NULL when none does, or nothing scales. */
+static const PodRow *
+scaling_base (const PodGrid *grid, const GArray *rows, guint index)
+{
+  guint stride = 1;
+
+  for (guint d = grid->dims->len; d-- > 0;)
+    {
+      const PodGridDim *dim = g_ptr_array_index (grid->dims, d);
+      const guint own = index / stride % dim->values->len;
+
+      if (strcmp (dim->key, "chips") != 0)
+        {
+          stride *= dim->values->len;
+          continue;
+        }
+      for (guint v = 0; v < dim->values->len; v++)
+        {
+          const PodRow *row = &g_array_index (rows, PodRow, index - own * stride + v * stride);
+
+          if (row->status == POD_ROW_FITS)
+            return row;
+        }
+      return NULL;
+    }
   return NULL;
 }
 
-/* Throughput of a chip over that of a chip of the first row. */
+/* Throughput of a chip over that of a chip of @base. */
 static double
-efficiency (const PodRow *row, const PodRow *first)
+efficiency (const PodRow *row, const PodRow *base)
 {
-  return row->tokens_per_s_per_chip / first->tokens_per_s_per_chip;
+  return row->tokens_per_s_per_chip / base->tokens_per_s_per_chip;
 }
 
 /* -- tables ---- */
@@ -151,7 +178,7 @@ layout_or_why_not (const PodRow *row)
 
 /* Cells of one row. Returns: (transfer full) (element-type utf8) */
 static GPtrArray *
-make_cells (const PodRow *row, const PodRow *first, const Question *question)
+make_cells (const PodRow *row, const PodRow *base, const Question *question)
 {
   GPtrArray *cells = g_ptr_array_new_with_free_func (g_free);
   const bool has_time = row->time_ps > 0;
@@ -163,7 +190,7 @@ make_cells (const PodRow *row, const PodRow *first, const Question *question)
   g_ptr_array_add (cells, row->usd_per_step >= 0 ? g_strdup_printf ("%.4g", row->usd_per_step) : g_strdup ("-"));
   g_ptr_array_add (cells, g_strdup (row->bound));
   if (question->scaling != POD_SCALING_NONE)
-    g_ptr_array_add (cells, row->status == POD_ROW_FITS ? g_strdup_printf ("%.1f %%", 100 * efficiency (row, first)) : g_strdup ("-"));
+    g_ptr_array_add (cells, row->status == POD_ROW_FITS ? g_strdup_printf ("%.1f %%", 100 * efficiency (row, base)) : g_strdup ("-"));
   if (question->objective == POD_OBJECTIVE_COMM)
     {
       g_ptr_array_add (cells, has_time ? pod_format_seconds ((double) row->forward_comm_ps / 1e12) : g_strdup ("-"));
@@ -177,7 +204,6 @@ static PodTable *
 make_table (const PodGrid *grid, const GArray *rows, const Question *question)
 {
   g_autoptr (GPtrArray) titles = g_ptr_array_new ();
-  const PodRow *first = first_fitting (rows);
   PodTable *table;
 
   for (guint d = 0; d < grid->dims->len; d++)
@@ -187,7 +213,7 @@ make_table (const PodGrid *grid, const GArray *rows, const Question *question)
   table = pod_table_new ((const char *const *) titles->pdata);
   for (guint i = 0; i < rows->len; i++)
     {
-      g_autoptr (GPtrArray) cells = make_cells (&g_array_index (rows, PodRow, i), first, question);
+      g_autoptr (GPtrArray) cells = make_cells (&g_array_index (rows, PodRow, i), scaling_base (grid, rows, i), question);
 
       for (guint d = 0; d < grid->dims->len; d++)
         g_ptr_array_insert (cells, (int) d, g_strdup (pod_grid_value (grid, i, d)));
@@ -314,7 +340,6 @@ static JsonObject *
 to_json (const PodGrid *grid, const GArray *rows, const Question *question, bool is_partial)
 {
   JsonObject *object = json_object_new ();
-  const PodRow *first = first_fitting (rows);
   JsonArray *array;
 
   pod_result_set_int (object, "schema_version", 1);
@@ -325,6 +350,7 @@ to_json (const PodGrid *grid, const GArray *rows, const Question *question, bool
   for (guint i = 0; i < rows->len; i++)
     {
       const PodRow *row = &g_array_index (rows, PodRow, i);
+      const PodRow *base = scaling_base (grid, rows, i);
       JsonObject *entry = json_object_new ();
       JsonObject *varied = json_object_new ();
       JsonObject *result = pod_row_to_json (row);
@@ -339,8 +365,8 @@ to_json (const PodGrid *grid, const GArray *rows, const Question *question, bool
       while (json_object_iter_next_ordered (&iter, &name, &node))
         json_object_set_member (entry, name, json_node_copy (node));
       json_object_unref (result);
-      if (question->scaling != POD_SCALING_NONE && row->time_ps > 0 && first != NULL)
-        pod_result_set_double (entry, "scaling.efficiency_ratio", efficiency (row, first));
+      if (question->scaling != POD_SCALING_NONE && row->time_ps > 0 && base != NULL)
+        pod_result_set_double (entry, "scaling.efficiency_ratio", efficiency (row, base));
       json_array_add_object_element (array, entry);
     }
   add_crossings (object, grid, rows, pod_cli_sweep_measure (question->objective));
@@ -466,7 +492,7 @@ sweep (PodScenario *scenario, const Options *options)
       fprintf (stderr, "podsim: interrupted: not all combinations were run\n");
       return 1;
     }
-  return first_fitting (rows) != NULL ? 0 : 3;
+  return any_fits (rows) ? 0 : 3;
 }
 
 int

@@ -511,7 +511,7 @@ pod_layout_place (const PodLayout *layout, const PodModel *model, const PodBatch
       if (extra > 0)
         refuse (error, "layout", "layer count + 2 (embedding and head)", total, parts, n_parts);
       else
-        refuse (error, "stage-layers", "neither it nor --embed-head-as-layers is given, and the layer count", total, parts, n_parts);
+        refuse (error, "stage-layers", "without it and --embed-head-as-layers the layer count", total, parts, n_parts);
       return NULL;
     }
   for (uint32_t i = 0; i < n_parts; i++)

@@ -29,6 +29,23 @@ money (JsonObject *row)
              : g_strdup ("-");
 }
 
+/* Nothing fits: how far it is from that. */
+static void
+append_smallest (PodReportHtml *page, JsonObject *result)
+{
+  const char *words = pod_report_string (result, "smallest.command");
+  g_autofree char *least
+      = pod_format_bytes (pod_report_number (result, "smallest.least_bytes"), false);
+  g_autofree char *most
+      = pod_format_bytes (pod_report_number (result, "smallest.capacity_bytes"), false);
+  g_autofree char *text
+      = words != NULL ? g_strdup_printf ("No layout fits. The smallest needs %s or more of %s: %s",
+                                         least, most, words)
+                      : g_strdup ("No layout fits.");
+
+  pod_report_html_paragraph (page, text);
+}
+
 static void
 append_summary (PodReportHtml *page, JsonObject *result, JsonObject *best)
 {
@@ -66,7 +83,7 @@ append_summary (PodReportHtml *page, JsonObject *result, JsonObject *best)
       pod_report_html_facts (page, facts);
     }
   else
-    pod_report_html_paragraph (page, "No layout fits.");
+    append_smallest (page, result);
   pod_report_html_paragraph (page, counts);
 }
 
@@ -105,9 +122,8 @@ append_bars (PodReportHtml *page, JsonObject *result)
 static void
 append_table (PodReportHtml *page, const char *caption, JsonArray *rows)
 {
-  g_autoptr (PodTable) table
-      = pod_table_new (ROW (">", ">step time", ">MFU", ">memory", ">chips", ">cost of a step",
-                            "bound", "options"));
+  g_autoptr (PodTable) table = pod_table_new (
+      ROW (">", ">step time", ">MFU", ">memory", ">chips", ">cost of a step", "bound", "options"));
 
   for (guint i = 0; i < n_of (rows); i++)
     {
@@ -158,7 +174,10 @@ append_front (PodReportHtml *page, const char *caption, const char *x_name, Json
                                                     .lines = &line,
                                                     .n_lines = 1 });
     }
-  append_table (page, caption, rows);
+  append_table (page,
+                is_memory ? "The layouts of the front, the fastest first"
+                          : "The layouts of the front, the most chips first",
+                rows);
 }
 
 static void

@@ -43,6 +43,12 @@ static const struct
 };
 
 static const Measure mfu_measure = { "MFU", "step.mfu", NULL, 0.01, "MFU, %", NULL };
+static const Measure efficiency_measure = { "Efficiency",
+                                            "scaling.efficiency_ratio",
+                                            NULL,
+                                            0.01,
+                                            "throughput of a chip, % of that of the fewest chips",
+                                            NULL };
 static const Measure compute_measure
     = { "Compute", "step.forward_compute_s", NULL, 1e-3, "forward compute", NULL };
 
@@ -383,6 +389,15 @@ any_fits (const Sweep *sweep)
   return false;
 }
 
+static bool
+scales (const Sweep *sweep)
+{
+  for (guint i = 0; i < n_of (sweep->rows); i++)
+    if (pod_report_node (at (sweep->rows, i), efficiency_measure.path) != NULL)
+      return true;
+  return false;
+}
+
 bool
 pod_report_html_sweep (JsonObject *result, const char *title, const char *file, GError **error)
 {
@@ -413,6 +428,11 @@ pod_report_html_sweep (JsonObject *result, const char *title, const char *file, 
       append_crossings (page, &sweep);
       pod_report_html_section (page, "mfu", mfu_measure.heading, NULL);
       append_chart (page, &sweep, &mfu_measure, NULL);
+      if (scales (&sweep))
+        {
+          pod_report_html_section (page, "efficiency", efficiency_measure.heading, NULL);
+          append_chart (page, &sweep, &efficiency_measure, NULL);
+        }
     }
   append_rows (page, &sweep);
   g_free (sweep.x);

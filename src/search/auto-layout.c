@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/units.h"
 
 #define DEGREES "dp", "fsdp", "tp", "cp", "pp", "vpp", "ep", "etp"
 
@@ -90,10 +91,18 @@ add_note (PodScenario *scenario, char *note)
 static void
 refuse (const PodSearchResult *result, GError **error)
 {
+  g_autoptr (GString) smallest = g_string_new (NULL);
   const PodSearchFamily *family = result->families->len > 0 ? g_ptr_array_index (result->families, 0) : NULL;
 
-  g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--layout: auto: none of %" G_GUINT64_FORMAT " layouts fits: %" G_GUINT64_FORMAT " are too large for the memory, %" G_GUINT64_FORMAT " refused%s%s",
-               result->n_candidates, result->n_too_large, result->n_refused, family != NULL ? ", most because " : "", family != NULL ? family->reason : "");
+  if (result->least_bytes > 0)
+    {
+      g_autofree char *least = pod_format_bytes (result->least_bytes, false);
+      g_autofree char *most = pod_format_bytes (result->most_bytes, false);
+
+      g_string_append_printf (smallest, " (the smallest needs %s or more of %s)", least, most);
+    }
+  g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--layout: auto: none of %" G_GUINT64_FORMAT " layouts fits: %" G_GUINT64_FORMAT " are too large for the memory%s, %" G_GUINT64_FORMAT " refused%s%s",
+               result->n_candidates, result->n_too_large, smallest->str, result->n_refused, family != NULL ? ", most because " : "", family != NULL ? family->reason : "");
 }
 
 PodScenario *
@@ -111,7 +120,11 @@ pod_layout_choose (const PodScenario *scenario, const PodSearchRequest *request,
     return NULL;
   space = pod_space_new (scenario, limits, error);
   if (space == NULL)
-    return NULL;
+    {
+      if (limits != NULL)
+        g_prefix_error (error, "--layout: %s: ", scenario->layout);
+      return NULL;
+    }
   one.n_top = 1;
   result = pod_search_run (space, &one, error);
   if (result == NULL || result->is_partial)

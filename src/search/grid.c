@@ -49,6 +49,16 @@ pod_grid_find (const PodGrid *grid, const char *key)
 }
 
 void
+pod_grid_put_first (PodGrid *grid, const char *key)
+{
+  PodGridDim *dim = pod_grid_find (grid, key);
+  guint index;
+
+  if (g_ptr_array_find (grid->dims, dim, &index))
+    g_ptr_array_insert (grid->dims, 0, g_ptr_array_steal_index (grid->dims, index));
+}
+
+void
 pod_grid_remove (PodGrid *grid, const char *key)
 {
   PodGridDim *dim = pod_grid_find (grid, key);

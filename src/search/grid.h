@@ -31,6 +31,8 @@ bool pod_grid_add (PodGrid *grid, const char *text, GError **error);
 void pod_grid_add_value (PodGrid *grid, const char *key, const char *value);
 /* (transfer none) (nullable) */
 PodGridDim *pod_grid_find (const PodGrid *grid, const char *key);
+/* Makes the dimension @key, which is there, the first one. */
+void pod_grid_put_first (PodGrid *grid, const char *key);
 void pod_grid_remove (PodGrid *grid, const char *key);
 /* Combinations; 1 without dimensions. UINT64_MAX when it is more than that. */
 uint64_t pod_grid_size (const PodGrid *grid);

@@ -48,6 +48,14 @@ pod_search_to_json (const PodSpace *space, const PodSearchRequest *request, cons
   pod_result_set_int (object, "candidates.too_large", (int64_t) result->n_too_large);
   pod_result_set_int (object, "candidates.beyond", (int64_t) result->n_beyond);
   pod_result_set_int (object, "candidates.fitting", (int64_t) result->n_fitting);
+  if (result->least_bytes > 0)
+    {
+      g_autofree char *words = pod_space_words (space, result->smallest);
+
+      pod_result_set_string (object, "smallest.command", words);
+      pod_result_set_double (object, "smallest.least_bytes", result->least_bytes);
+      pod_result_set_double (object, "smallest.capacity_bytes", result->most_bytes);
+    }
   add_rows (object, "best", space, result->best);
   if (request->has_fronts)
     {

@@ -524,6 +524,27 @@ count (Search *search, PodSearchResult *result)
   result->n_found = search->n_found;
 }
 
+/* Where nothing fits: what comes nearest to it. */
+static void
+find_smallest (Search *search, PodSearchResult *result)
+{
+  double least = INFINITY;
+
+  for (guint i = 0; i < pod_frontier_n (search->frontier); i++)
+    {
+      const PodFrontierEntry *entry = pod_frontier_at (search->frontier, i);
+      const double bytes = MAX (entry->bound.bytes, pod_frontier_bound (search->frontier, entry)->bytes);
+      const double most = most_bytes (search, entry->candidate);
+
+      if (entry->n_members == 0 || !(bytes / most < least))
+        continue;
+      least = bytes / most;
+      result->smallest = entry->candidate;
+      result->least_bytes = bytes;
+      result->most_bytes = most;
+    }
+}
+
 static PodSearchResult *
 conclude (Search *search)
 {
@@ -531,6 +552,8 @@ conclude (Search *search)
 
   result->is_partial = is_interrupted (search);
   count (search, result);
+  if (!result->is_partial && search->best->len == 0)
+    find_smallest (search, result);
   result->best = g_array_ref (search->best);
   if (search->request->has_fronts)
     {

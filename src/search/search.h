@@ -68,6 +68,9 @@ typedef struct
   uint64_t n_run;        /* differs from run to run: more than one thread finds out later what it need not have run */
   uint64_t n_bounded;    /* of which the program's bound was found; differs likewise */
   uint64_t n_found;      /* taken from the database instead */
+  uint64_t smallest;     /* where none fits: the candidate that needs the least memory, by its bound */
+  double least_bytes;    /* what it needs at the least; 0 where something fits, or nothing was too large */
+  double most_bytes;     /* what it may take */
   bool is_partial;       /* interrupted */
 } PodSearchResult;
 

@@ -348,6 +348,41 @@ add_axes (Enumeration *e, PodLayout layout, unsigned depth, uint32_t left, GErro
   return true;
 }
 
+/* Why no layout of @n_devices is in the space: a degree none of whose values divides them, or all that are limited. */
+static void
+refuse_empty (const PodSpace *space, uint32_t n_devices, GError **error)
+{
+  g_autoptr (GString) said = g_string_new (NULL);
+  g_autoptr (GArray) all = divisors (n_devices);
+  g_autoptr (GString) degrees = g_string_new (NULL);
+
+  for (guint i = 0; i < all->len; i++)
+    g_string_append_printf (degrees, "%s%u", i > 0 ? ", " : "", g_array_index (all, uint32_t, i));
+  for (guint d = 0; d < space->degrees->dims->len; d++)
+    {
+      const PodGridDim *dim = g_ptr_array_index (space->degrees->dims, d);
+      g_autoptr (GString) values = g_string_new (dim->key);
+      bool divides = strcmp (dim->key, "topology") == 0 || strcmp (dim->key, "vpp") == 0;
+
+      for (guint v = 0; v < dim->values->len; v++)
+        {
+          uint64_t value = 1;
+
+          g_string_append_printf (values, "%c%s", v == 0 ? '=' : ',', (const char *) g_ptr_array_index (dim->values, v));
+          if (!divides && pod_parse_whole (g_ptr_array_index (dim->values, v), POD_UNIT_COUNT, &value, NULL))
+            divides = n_devices % value == 0;
+        }
+      if (!divides)
+        {
+          g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--space: %s: none divides %u devices; degrees that do: %s", values->str, n_devices, degrees->str);
+          return;
+        }
+      if (strcmp (dim->key, "topology") != 0)
+        g_string_append_printf (said, "%s%s", said->len > 0 ? " " : "", values->str);
+    }
+  g_set_error (error, POD_ERROR, POD_ERROR_INFEASIBLE, "--space: no layout of %u devices has %s: degrees multiply to all devices, unless --allow-idle is given", n_devices, said->str);
+}
+
 static bool
 enumerate (PodSpace *space, GError **error)
 {
@@ -360,6 +395,11 @@ enumerate (PodSpace *space, GError **error)
 
       if (!set_degrees (&e, error) || !add_axes (&e, single, 0, topology->n_devices, error))
         return false;
+    }
+  if (space->layouts->len == 0)
+    {
+      refuse_empty (space, ((const PodTopology *) g_ptr_array_index (space->machines, 0))->n_devices, error);
+      return false;
     }
   space->n_combinations = pod_grid_size (space->options);
   if (g_uint64_checked_mul (&space->n_candidates, space->layouts->len, space->n_combinations) && space->n_candidates <= MAX_CANDIDATES)

@@ -163,6 +163,7 @@ pod_sweep_add_chips (const PodScenario *base, PodGrid *grid, GError **error)
 
       pod_grid_add_value (grid, "chips", value);
     }
+  pod_grid_put_first (grid, "chips");
   return true;
 }
 

@@ -30,7 +30,8 @@ typedef struct
 
 /* Checks keys and values that hang on no machine. Errors: INVALID */
 bool pod_sweep_check (const PodScenario *base, const PodGrid *grid, GError **error);
-/* The values of "chips" when a preset needs them and nobody says: those of the scenario's machine, and 2, 4 and 8 times as many. */
+/* The values of "chips" when a preset needs them and nobody says: those of the scenario's machine, and 2, 4 and 8 times as many, as
+ * the first axis. */
 bool pod_sweep_add_chips (const PodScenario *base, PodGrid *grid, GError **error);
 /* What the preset fsdp-tp adds to @grid where it does not vary it: tokens-per-chip from the sequence length on, by twos, and the layout: FSDP on
  * all devices, TP on all, and the best split between both. */

@@ -31,7 +31,7 @@ done
 export CHROMIUM
 
 # Beside the build, so that the source tree stays as it is; once per lock file
-cp "$SRC"/tests/browser/{package.json,package-lock.json,.npmrc,speedscope.mjs,report.mjs} "$folder" || exit 1
+cp "$SRC"/tests/browser/{package.json,package-lock.json,.npmrc,speedscope.mjs,report.mjs,pages.mjs} "$folder" || exit 1
 cd "$folder" || exit 1
 if ! cmp -s package-lock.json node_modules/.podsim-lock; then
   npm ci >"$log" 2>&1 || fail npm 'npm ci failed'
@@ -59,8 +59,24 @@ write_file --trace pipeline.json.gz "${pipeline[@]}"
 write_file --report torus.html "${torus[@]}"
 write_file --report pipeline.html "${pipeline[@]}"
 
+# $1: file, then the command that writes it
+write_page ()
+{
+  local name=$1
+  shift
+  rm -f "$name"
+  "$PODSIM" "$@" --report "$name" >"$log" 2>&1 || fail "$name" "podsim $1: exit status $?"
+}
+
+job=(--model llama3-8b --seq-len 4096 --global-batch 256)
+write_page search.html search --topology h100:8 "${job[@]}" --space pp=1 --space cp=1 --allow-idle
+write_page compare.html compare --shapes tpu-v5p:128 --topology h100:8x16 "${job[@]}" --layout fsdp=128 --recompute full --tokens 15e12
+write_page sweep.html sweep --preset fsdp-tp --fidelity book --model mlp-block --topology tpu-v5p:4x4x4 --seq-len 64
+write_page scaling.html sweep --preset weak-scaling --topology h100:8 "${job[@]}" --vary "layout=fsdp=auto;dp=auto tp=8"
+
 rm -f ./*.png
 status=0
 node report.mjs "$folder" torus.html pipeline.html || status=1
+node pages.mjs "$folder" search.html compare.html sweep.html scaling.html || status=1
 node speedscope.mjs "$folder" torus.json pipeline.json.gz || status=1
 exit $status

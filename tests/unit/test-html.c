@@ -1,5 +1,6 @@
 #include "report/html-page.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,12 +110,30 @@ START_TEST (curves_are_scaled)
           { .name = "b", .x = x, .y = y, .n_points = 3, .is_stepped = true } };
   g_autofree char *text = NULL;
 
-  pod_report_html_chart (page, &(PodHtmlChart){ "c", "time, s", "size, GB", lines, 2 });
+  pod_report_html_chart (page, &(PodHtmlChart){ .caption = "c", .x_name = "time, s", .y_name = "size, GB", .lines = lines, .n_lines = 2 });
   text = saved (page);
   assert_has (text, "d=\"M0.00 300.00L500.00 11.54L1000.00 150.00\"");
   assert_has (text, "d=\"M0.00 300.00H500.00V11.54H1000.00V150.00\"");
   assert_has (text, "<span style=\"left:60.00%\">6</span>");
   assert_has (text, "size, GB");
+}
+END_TEST
+
+/* 1 to 100 by powers is half way at 10; y from 0.1 of a decade below to as much above: 10 is at half its height. A NaN breaks the line. */
+START_TEST (curves_are_logarithmic)
+{
+  g_autoptr (PodReportHtml) page = pod_report_html_new ("t", NULL);
+  const double x[] = { 1, 10, 100, 100 };
+  const double y[] = { 1, 10, NAN, 100 };
+  const PodHtmlLine line = { .name = "a", .x = x, .y = y, .n_points = 4 };
+  const PodHtmlMark mark = { .name = "10: <both>", .x = 10, .y = 10 };
+  g_autofree char *text = NULL;
+
+  pod_report_html_chart (page, &(PodHtmlChart){ .caption = "c", .x_name = "batch", .y_name = "time, s", .lines = &line, .n_lines = 1, .marks = &mark, .n_marks = 1, .is_logarithmic_x = true, .is_logarithmic_y = true });
+  text = saved (page);
+  assert_has (text, "d=\"M0.00 286.36L500.00 150.00M1000.00 13.64\"");
+  assert_has (text, "<span style=\"left:50.00%\">10</span>");
+  assert_has (text, "<path class=\"mark\" d=\"M500.00 150.00h0\"><title>10: &lt;both&gt;</title>");
 }
 END_TEST
 
@@ -335,6 +354,7 @@ main (void)
   tcase_add_test (page, data_cannot_end_its_script);
   tcase_add_test (page, bars_share_one_scale);
   tcase_add_test (page, curves_are_scaled);
+  tcase_add_test (page, curves_are_logarithmic);
   tcase_add_test (path, path_crosses_ranks);
   tcase_add_test (path, path_fills_the_step);
   tcase_add_test (page, page_of_a_step);
