@@ -292,14 +292,16 @@ void
 pod_runner_save (const PodRunner *runner, uint32_t rank, uint32_t from, GArray *out)
 {
   const uint32_t *base = program_of (runner, rank)->base + (size_t) from * runner->n_streams;
+  int64_t state[2 * MAX_STREAMS];
 
   for (unsigned s = 0; s < runner->n_streams; s++)
     {
       const Stream *stream = &runner->streams[(size_t) rank * runner->n_streams + s];
-      const int64_t state[] = { (int64_t) stream->n_ended - base[s], stream->flags };
 
-      g_array_append_vals (out, state, G_N_ELEMENTS (state));
+      state[2 * s] = (int64_t) stream->n_ended - base[s];
+      state[2 * s + 1] = stream->flags;
     }
+  g_array_append_vals (out, state, 2 * runner->n_streams);
 }
 
 static uint32_t
@@ -340,6 +342,12 @@ find_window (const PodRunner *runner, uint32_t rank, uint32_t from, uint32_t to,
   return *out_last < program->n_steps;
 }
 
+static uint32_t
+like_of (const PodRunner *runner, const PodClassProgram *program, uint32_t step)
+{
+  return g_array_index (runner->graph->blocks, PodBlock, program->steps[step].block).like;
+}
+
 uint32_t
 pod_runner_n_repeats (const PodRunner *runner, uint32_t rank, uint32_t from, uint32_t to)
 {
@@ -348,7 +356,7 @@ pod_runner_n_repeats (const PodRunner *runner, uint32_t rank, uint32_t from, uin
 
   if (to <= from || !find_window (runner, rank, from, to, &first, &last))
     return 0;
-  for (same = first; same + (to - from) < program->n_steps && program->steps[same].block == program->steps[same + (to - from)].block; same++)
+  for (same = first; same + (to - from) < program->n_steps && like_of (runner, program, same) == like_of (runner, program, same + (to - from)); same++)
     ;
   return same > last ? (same - 1 - last) / (to - from) : 0;
 }
@@ -387,7 +395,7 @@ pod_runner_can_skip (const PodRunner *runner, uint32_t rank, uint32_t from, uint
           continue;
         }
       if ((streams[s].flags & IS_RUNNING) != 0
-              ? streams[s].head != moved[s].head
+              ? task_at (runner, streams[s].head)->like != task_at (runner, moved[s].head)->like
               : waits_for (runner, program, streams, streams[s].step, task_at (runner, streams[s].head), &needs)
                     != waits_for (runner, program, moved, moved[s].step, task_at (runner, moved[s].head), &needs))
         return false;

@@ -11,6 +11,7 @@ pod_task_graph_new (unsigned n_streams)
   graph->deps = g_array_new (FALSE, FALSE, sizeof (PodTaskDep));
   graph->blocks = g_array_new (FALSE, FALSE, sizeof (PodBlock));
   graph->classes = g_array_new (FALSE, FALSE, sizeof (PodClassProgram));
+  graph->steps = g_ptr_array_new_with_free_func ((GDestroyNotify) g_array_unref);
   return graph;
 }
 
@@ -25,6 +26,7 @@ pod_task_graph_free (PodTaskGraph *graph)
   g_array_unref (graph->deps);
   g_array_unref (graph->blocks);
   g_array_unref (graph->classes);
+  g_ptr_array_unref (graph->steps);
   g_free (graph);
 }
 

@@ -27,6 +27,7 @@ typedef struct
 {
   int64_t duration_ps; /* >= 0, or POD_JOINT */
   uint32_t op;         /* the owner's */
+  uint32_t like;       /* the owner's first op that is all that this one is */
   uint32_t first_dep;
   uint32_t n_deps;
 } PodTask;
@@ -35,6 +36,7 @@ typedef struct
 {
   uint32_t first_task[POD_MAX_STREAMS];
   uint32_t n_tasks[POD_MAX_STREAMS];
+  uint32_t like; /* the first block whose tasks are like those of this one, one by one */
 } PodBlock;
 
 typedef struct
@@ -62,6 +64,7 @@ typedef struct
   GArray *deps;    /* PodTaskDep */
   GArray *blocks;  /* PodBlock */
   GArray *classes; /* PodClassProgram */
+  GPtrArray *steps; /* GArray of PodStep: those that are the graph's own */
 } PodTaskGraph;
 
 PodTaskGraph *pod_task_graph_new (unsigned n_streams);

@@ -28,6 +28,8 @@ typedef struct
   int64_t bytes;
   int64_t peak_bytes;
   int64_t peak_at_ps;
+  int64_t most_bytes;      /* since the last mark */
+  uint64_t n_peaks;
   uint32_t first_span;     /* in the pool, 0 none */
   uint8_t last_stream;     /* which stream ended last */
   bool has_begun;
@@ -165,6 +167,7 @@ pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *cl
       for (uint32_t m = 0; m < account->n_moving; m++)
         account->by_moving[(size_t) rank * account->n_moving + m] = (int64_t) class->static_bytes[account->moving_label[m]];
       account->ranks[rank].peak_bytes = account->ranks[rank].bytes;
+      account->ranks[rank].most_bytes = account->ranks[rank].bytes;
       see_peak (account, rank);
     }
   return account;
@@ -409,8 +412,10 @@ pod_account_effects (PodAccount *account, uint32_t rank, uint32_t op, bool is_at
       by_moving[effects[i].moving] += effects[i].bytes;
       r->bytes += effects[i].bytes;
     }
+  r->most_bytes = MAX (r->most_bytes, r->bytes);
   if (r->bytes > r->peak_bytes)
     {
+      r->n_peaks++;
       r->peak_bytes = r->bytes;
       r->peak_at_ps = now_ps;
       see_peak (account, rank);
@@ -510,19 +515,21 @@ pod_account_copy (PodAccount *account, uint32_t from, uint32_t to)
 
 /* -- skipping ---------------------------------------------------------------------------------------------------------------------- */
 
+/* Places of sums: the breakdown's, then these, then by_moving's. */
 enum
 {
-  N_SUMS = sizeof (PodBreakdown) / sizeof (int64_t) + 1,
+  SUM_WAITED = sizeof (PodBreakdown) / sizeof (int64_t),
+  SUM_BYTES,
+  N_SUMS,
 };
 
 void
 pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps, GArray *out)
 {
   const Rank *r = &account->ranks[rank];
-  const int64_t state[] = { r->has_begun, now_ps - r->compute_end_ps, now_ps - r->end_ps, r->last_stream, r->bytes, r->peak_bytes };
+  const int64_t state[] = { r->has_begun, now_ps - r->compute_end_ps, now_ps - r->end_ps, r->last_stream };
 
   g_array_append_vals (out, state, G_N_ELEMENTS (state));
-  g_array_append_vals (out, account->by_moving + (size_t) rank * account->n_moving, account->n_moving);
   for (unsigned s = 0; s < POD_N_STREAMS && r->first_span != 0; s++)
     for (const Span *span = newest_span (account, r->first_span, (uint8_t) s); span != NULL; span = newest_span (account, span->next, (uint8_t) s))
       {
@@ -537,23 +544,83 @@ pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps, GArr
 void
 pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out)
 {
-  G_STATIC_ASSERT (sizeof (PodBreakdown) % sizeof (int64_t) == 0);
-  g_array_append_vals (out, &account->breakdowns[rank], N_SUMS - 1);
-  g_array_append_val (out, account->ranks[rank].waited_ps);
+  const int64_t own[] = { account->ranks[rank].waited_ps, account->ranks[rank].bytes };
+
+  G_STATIC_ASSERT (sizeof (PodBreakdown) % sizeof (int64_t) == 0 && G_N_ELEMENTS (own) == N_SUMS - SUM_WAITED);
+  g_array_append_vals (out, &account->breakdowns[rank], SUM_WAITED);
+  g_array_append_vals (out, own, G_N_ELEMENTS (own));
+  g_array_append_vals (out, account->by_moving + (size_t) rank * account->n_moving, account->n_moving);
+}
+
+PodAccountMark
+pod_account_mark (PodAccount *account, uint32_t rank)
+{
+  Rank *r = &account->ranks[rank];
+  const PodAccountMark mark = { r->most_bytes, r->n_peaks };
+
+  r->most_bytes = r->bytes;
+  return mark;
+}
+
+int64_t
+pod_account_growth (const PodAccount *account, uint32_t rank, const PodAccountStretch *stretch)
+{
+  return account->ranks[rank].bytes - stretch->sums[SUM_BYTES];
+}
+
+/* The k-th time again a stretch that grows by g reaches k x g more than it did. */
+uint32_t
+pod_account_n_skips (const PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, int64_t highest_growth, uint32_t n)
+{
+  const int64_t growth = pod_account_growth (account, rank, stretch);
+  const int64_t highest = account->ranks[account->highest_rank].peak_bytes;
+
+  if (growth <= 0 || (stretch->has_peaked && rank == account->highest_rank))
+    return n;
+  if (!stretch->has_peaked) /* its own peak stands */
+    return (uint32_t) MIN (n, (account->ranks[rank].peak_bytes - stretch->most_bytes) / growth);
+  if (growth <= highest_growth)
+    return n;
+  return (uint32_t) MIN (n, (highest - stretch->most_bytes - (rank < account->highest_rank)) / (growth - highest_growth));
+}
+
+static void
+skip_memory (PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, uint32_t n, int64_t ps)
+{
+  Rank *r = &account->ranks[rank];
+  int64_t *by_moving = account->by_moving + (size_t) rank * account->n_moving;
+  const int64_t growth = pod_account_growth (account, rank, stretch);
+
+  for (uint32_t m = 0; m < account->n_moving; m++)
+    {
+      const int64_t more = n * (by_moving[m] - stretch->sums[N_SUMS + m]);
+
+      by_moving[m] += more;
+      if (growth > 0 && stretch->has_peaked && rank == account->highest_rank)
+        account->highest_by_label[account->moving_label[m]] += more;
+    }
+  r->bytes += n * growth;
+  r->most_bytes = stretch->most_bytes + MAX (n * growth, growth);
+  if (growth <= 0 || !stretch->has_peaked)
+    return;
+  r->n_peaks++;
+  r->peak_bytes += n * growth;
+  r->peak_at_ps += ps;
 }
 
 void
-pod_account_skip (PodAccount *account, uint32_t rank, const int64_t *sums, uint32_t n, int64_t ps)
+pod_account_skip (PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, uint32_t n, int64_t ps)
 {
   Rank *r = &account->ranks[rank];
-  int64_t now[N_SUMS];
+  int64_t now[SUM_WAITED + 1];
 
+  skip_memory (account, rank, stretch, n, ps);
   memcpy (now, &account->breakdowns[rank], sizeof (PodBreakdown));
-  now[N_SUMS - 1] = r->waited_ps;
-  for (unsigned i = 0; i < N_SUMS; i++)
-    now[i] += n * (now[i] - sums[i]);
+  now[SUM_WAITED] = r->waited_ps;
+  for (unsigned i = 0; i <= SUM_WAITED; i++)
+    now[i] += n * (now[i] - stretch->sums[i]);
   memcpy (&account->breakdowns[rank], now, sizeof (PodBreakdown));
-  r->waited_ps = now[N_SUMS - 1];
+  r->waited_ps = now[SUM_WAITED];
   r->compute_end_ps += ps;
   r->end_ps += ps;
   for (uint32_t i = r->first_span; i != 0; i = account->spans[i].next)

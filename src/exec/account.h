@@ -51,11 +51,36 @@ int64_t pod_account_finish (PodAccount *account, int64_t end_ps);
 
 /* Puts a rank's account where that of another one of its class stands. */
 void pod_account_copy (PodAccount *account, uint32_t from, uint32_t to);
-/* Appends (element-type int64_t) what decides how a rank's account goes on, counted from @now_ps. */
+/* Appends (element-type int64_t) what decides how a rank's account goes on, counted from @now_ps: not what it holds, which nothing hangs on. */
 void pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps, GArray *out);
-/* Appends what has been added up so far; the account then goes on as if what came since @sums had come @n times more and taken @ps. */
+/* Appends what has been added up so far. */
 void pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out);
-void pod_account_skip (PodAccount *account, uint32_t rank, const int64_t *sums, uint32_t n, int64_t ps);
+
+/* Of a stretch of time of a rank: the most that it held, and how many peaks it had had by the end. */
+typedef struct
+{
+  int64_t most_bytes;
+  uint64_t n_peaks;
+} PodAccountMark;
+
+/* Since the last one: begins the next. */
+PodAccountMark pod_account_mark (PodAccount *account, uint32_t rank);
+
+/* What came since @sums, and what memory did in it. */
+typedef struct
+{
+  const int64_t *sums;
+  int64_t most_bytes;
+  bool has_peaked;
+} PodAccountStretch;
+
+/* How much more the rank holds than then. */
+int64_t pod_account_growth (const PodAccount *account, uint32_t rank, const PodAccountStretch *stretch);
+/* How often, @n times at most, the stretch may come again without a peak that takes the place of the highest of all ranks: by label nobody has
+ * seen that one. @highest_growth: of the rank with the highest in a stretch in which it has peaked, else 0. */
+uint32_t pod_account_n_skips (const PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, int64_t highest_growth, uint32_t n);
+/* The account goes on as if the stretch had come @n times more and taken @ps. */
+void pod_account_skip (PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, uint32_t n, int64_t ps);
 
 /* Returns: (transfer full) by rank, at the end */
 PodBreakdown *pod_account_steal_breakdowns (PodAccount *account);

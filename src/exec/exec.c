@@ -76,69 +76,6 @@ pod_exec_price_launches (const PodProgram *program, const PodStepSoftware *softw
   return wait_s;
 }
 
-/* Each kernel of the block is as much longer as its launches are waited for. */
-static void
-add_waits (const PodProgram *program, const PodOpBlock *block, const PodStepSoftware *software, const GArray *kernels, double wait_s, PodTaskGraph *graph)
-{
-  for (uint32_t i = block->first_op; i < block->first_op + block->n_ops; i++)
-    {
-      const PodOp *op = &g_array_index (program->ops, PodOp, i);
-      const PodKernelUse *use;
-
-      if (op->kind != POD_OP_COMPUTE)
-        continue;
-      use = &g_array_index (kernels, PodKernelUse, op->kernel);
-      pod_seconds_to_ps (use->time.time_s + pod_kernel_host_s (software, &use->kernel, wait_s), &g_array_index (graph->tasks, PodTask, i).duration_ps);
-    }
-}
-
-/* The program as the engine's task graph: one task per op, in the op's place. @wait_s: by block, for each launch */
-static PodTaskGraph *
-compile (const PodProgram *program, const PodChip *chip, const PodStepSoftware *software, const GArray *kernels, const double *wait_s)
-{
-  PodTaskGraph *graph = pod_task_graph_new (POD_N_STREAMS);
-
-  for (guint i = 0; i < program->ops->len; i++)
-    {
-      const PodOp *op = &g_array_index (program->ops, PodOp, i);
-      PodTask task = { .duration_ps = POD_JOINT, .op = i, .first_dep = op->first_dep, .n_deps = op->n_deps };
-
-      if (op->kind == POD_OP_COMPUTE)
-        pod_seconds_to_ps (g_array_index (kernels, PodKernelUse, op->kernel).time.time_s, &task.duration_ps);
-      else if (op->kind == POD_OP_COPY)
-        pod_seconds_to_ps (pod_exec_copy_s (chip, op), &task.duration_ps);
-      g_array_append_val (graph->tasks, task);
-    }
-  for (guint i = 0; i < program->deps->len; i++)
-    {
-      const PodOpDep *dep = &g_array_index (program->deps, PodOpDep, i);
-      PodTaskDep out = { .stream = dep->stream, .count = dep->count };
-
-      g_array_append_val (graph->deps, out);
-    }
-  for (guint i = 0; i < program->blocks->len; i++)
-    {
-      const PodOpBlock *block = &g_array_index (program->blocks, PodOpBlock, i);
-      PodBlock out = { .n_tasks = { 0 } };
-
-      memcpy (out.first_task, block->first_of_stream, sizeof block->first_of_stream);
-      memcpy (out.n_tasks, block->n_of_stream, sizeof block->n_of_stream);
-      g_array_append_val (graph->blocks, out);
-      if (software->launch_s > 0)
-        add_waits (program, block, software, kernels, wait_s[i], graph);
-    }
-  G_STATIC_ASSERT (sizeof (PodOpStep) == sizeof (PodStep));
-  for (guint i = 0; i < program->classes->len; i++)
-    {
-      const PodProgramClass *class = g_ptr_array_index (program->classes, i);
-      PodClassProgram out = { .n_steps = class->steps->len, .steps = (const PodStep *) class->steps->data };
-
-      g_array_append_val (graph->classes, out);
-    }
-  pod_task_graph_seal (graph);
-  return graph;
-}
-
 /* Whether a rank holds more than the run may: then it is of no use any more. */
 static bool
 is_too_much (const PodExec *exec, GError **error)
@@ -275,7 +212,7 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   g_clear_pointer (&exec.routes->symmetry, pod_symmetry_free); /* the fold knows what is left of it */
   if (request->fidelity != POD_FIDELITY_BOOK && !pod_network_check_rates (exec.fold->n_links, exec.fold->capacity, error))
     return NULL;
-  exec.graph = compile (request->program, request->topology->chip, &exec.software, kernels, exec.wait_s);
+  exec.graph = pod_exec_compile (&exec, kernels, request->is_recording_none && !is_packet && request->program->classes->len == 1);
   exec.queue = pod_event_queue_new ();
   pod_exec_make_meetings (&exec);
   if (is_packet)

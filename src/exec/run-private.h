@@ -87,6 +87,10 @@ typedef struct
   bool is_partial;
 } PodExec;
 
+/* ---- compile.c ---- */
+/* @by_layer: a step for each layer of a block, where its streams go through them in one order. Returns: (transfer full). O(ops x kinds of layers) */
+PodTaskGraph *pod_exec_compile (const PodExec *exec, const GArray *kernels, bool by_layer);
+
 /* ---- observe.c ---- */
 /* What collectives need: once routes, fold and queue are there. Makes the network too. */
 void pod_exec_make_meetings (PodExec *exec);

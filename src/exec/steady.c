@@ -2,17 +2,20 @@
 
 #include "exec/run-private.h"
 
-/* The steady state of a pipeline is simulated once. When the first rank begins a step, all that decides how the run goes on is written
- * down: heads and counters of streams, what waits and what moves, what is left of it to the bit, pending events in order, memory by label,
- * with times counted from now and steps from where each rank stands. Nothing else does, and no time or step but by its distance, so from two
- * equal records the run goes on alike as long as the programs do. Then what lies between them is counted as often as it comes, and the run
- * goes on behind it: to the picosecond where it would have come. What would be seen on a timeline is not there, so recorded runs are
- * simulated whole. */
+/* The steady state of a pipeline is simulated once, and so are layers that are alike. When the first rank begins a step (a layer's, where the
+ * graph has these), all that decides how the run goes on is written down: heads and counters of streams, what waits and what moves, what is
+ * left of it to the bit, pending events in order, with times counted from now and steps from where each rank stands. Nothing else does, and no
+ * time or step but by its distance, so from two equal records the run goes on alike as long as the programs do. Then what lies between them is
+ * counted as often as it comes, and the run goes on behind it: to the picosecond where it would have come. Memory may grow from one to the
+ * other, as it does by the activations of each layer; peaks grow with it. What would be seen on a timeline is not there, so recorded runs
+ * are simulated whole. */
 
 enum
 {
   N_KEPT = 96,         /* records; a period of a schedule has fewer steps */
   N_LEAST = 8,         /* with room for fewer, nothing would be found */
+  N_FRUITLESS = 4096,  /* records in a row after which no more is found */
+  N_OF_EVENT = 3,
   MAX_BYTES = 1 << 26, /* of all records: those of a run that is not folded are large */
 };
 
@@ -21,6 +24,7 @@ typedef struct
   guint hash;
   GArray *state;  /* int64_t */
   GArray *sums;   /* int64_t: of each rank's account */
+  GArray *marks;  /* PodAccountMark: of each, since the record before */
   uint32_t *step; /* by rank */
   int64_t at_ps;
   uint64_t n_popped;
@@ -30,6 +34,8 @@ struct PodSteady
 {
   GPtrArray *records; /* (element-type Record) oldest first */
   GArray *events;     /* PodEvent, scratch */
+  PodAccountStretch *stretches; /* scratch: of running ranks */
+  uint32_t n_fruitless;
   uint32_t seen_step; /* of the first rank */
   bool is_done;
 };
@@ -41,6 +47,7 @@ record_free (void *data)
 
   g_array_unref (record->state);
   g_array_unref (record->sums);
+  g_array_unref (record->marks);
   g_free (record->step);
   g_free (record);
 }
@@ -62,6 +69,7 @@ pod_steady_free (PodSteady *steady)
     return;
   g_ptr_array_unref (steady->records);
   g_array_unref (steady->events);
+  g_free (steady->stretches);
   g_free (steady);
 }
 
@@ -92,7 +100,7 @@ save_meetings (const PodExec *exec, int64_t now_ps, GArray *out)
         {
           const PodArrival *arrival = &meeting->arrivals[i];
           const PodTaskEvent *event = &arrival->event;
-          const int64_t arrived[] = { event->rank, event->stream, event->released_by, event->op, now_ps - arrival->at_ps };
+          const int64_t arrived[] = { event->rank, event->stream, event->released_by, g_array_index (exec->graph->tasks, PodTask, event->op).like, now_ps - arrival->at_ps };
 
           g_array_append_vals (out, arrived, G_N_ELEMENTS (arrived));
         }
@@ -103,29 +111,31 @@ save_meetings (const PodExec *exec, int64_t now_ps, GArray *out)
 static void
 save_events (PodSteady *steady, const PodExec *exec, int64_t now_ps, GArray *out)
 {
+  const guint n_before = out->len;
+  int64_t *state;
+
   g_array_set_size (steady->events, 0);
   pod_event_queue_list (exec->queue, steady->events);
-  for (guint i = 0; i < steady->events->len; i++)
+  g_array_set_size (out, n_before + N_OF_EVENT * steady->events->len);
+  state = &g_array_index (out, int64_t, n_before);
+  for (guint i = 0; i < steady->events->len; i++, state += N_OF_EVENT)
     {
       const PodEvent *event = &g_array_index (steady->events, PodEvent, i);
-      int64_t state[] = { event->at_ps - now_ps, (int64_t) (event->order >> 56), event->kind, -1, -1 };
-      uint32_t tag;
+      uint32_t tag = UINT32_MAX;
 
-      if (event->kind == POD_EXEC_TASK && pod_runner_is_live (exec->runner, event))
-        {
-          state[3] = event->index;
-          state[4] = (uint8_t) event->tag;
-        }
-      else if (event->kind == POD_EXEC_NETWORK && pod_network_event_tag (exec->network, event, &tag))
-        state[3] = tag;
-      g_array_append_vals (out, state, G_N_ELEMENTS (state));
+      state[0] = event->at_ps - now_ps;
+      state[1] = (int64_t) (event->order >> 56 << 8 | event->kind);
+      if (event->kind == POD_EXEC_TASK)
+        state[2] = pod_runner_is_live (exec->runner, event) ? (int64_t) event->index << 8 | (uint8_t) event->tag : -1;
+      else
+        state[2] = event->kind == POD_EXEC_NETWORK && pod_network_event_tag (exec->network, event, &tag) ? (int64_t) tag : -1;
     }
 }
 
 static size_t
 record_bytes (const Record *record)
 {
-  return sizeof (int64_t) * (record->state->len + record->sums->len);
+  return sizeof (int64_t) * (record->state->len + record->sums->len) + sizeof (PodAccountMark) * record->marks->len;
 }
 
 /* Returns: (transfer full) (nullable) NULL in the middle of an instant's changes of rates; and when it is too large to be worth it, which
@@ -138,6 +148,7 @@ take_record (PodSteady *steady, const PodExec *exec)
 
   record->state = g_array_new (FALSE, FALSE, sizeof (int64_t));
   record->sums = g_array_new (FALSE, FALSE, sizeof (int64_t));
+  record->marks = g_array_new (FALSE, FALSE, sizeof (PodAccountMark));
   record->step = g_new (uint32_t, exec->fold->n_ranks);
   record->at_ps = now_ps;
   record->n_popped = pod_event_queue_n_popped (exec->queue);
@@ -149,6 +160,7 @@ take_record (PodSteady *steady, const PodExec *exec)
   for (uint32_t i = 0; i < pod_exec_n_running (exec); i++)
     {
       const uint32_t rank = pod_exec_running (exec, i);
+      PodAccountMark mark;
 
       if (record_bytes (record) > MAX_BYTES / N_LEAST)
         {
@@ -160,6 +172,8 @@ take_record (PodSteady *steady, const PodExec *exec)
       pod_runner_save (exec->runner, rank, record->step[rank], record->state);
       pod_account_save (exec->account, rank, now_ps, record->state);
       pod_account_sums (exec->account, rank, record->sums);
+      mark = pod_account_mark (exec->account, rank);
+      g_array_append_val (record->marks, mark);
       if (exec->contention != NULL)
         pod_contention_save (exec->contention, rank, now_ps, record->state);
     }
@@ -176,10 +190,45 @@ is_same (const Record *a, const Record *b)
   return a->hash == b->hash && a->state->len == b->state->len && memcmp (a->state->data, b->state->data, a->state->len * sizeof (int64_t)) == 0;
 }
 
+/* What each running rank's account came to from the record at @first of those kept to @to, which is to be kept next. */
+static void
+list_stretches (PodSteady *steady, const PodExec *exec, guint first, const Record *to)
+{
+  const Record *from = g_ptr_array_index (steady->records, first);
+  const uint32_t n_running = pod_exec_n_running (exec);
+  const guint n_sums = from->sums->len / n_running;
+
+  steady->stretches = g_renew (PodAccountStretch, steady->stretches, n_running);
+  for (uint32_t i = 0; i < n_running; i++)
+    {
+      const PodAccountMark *begin = &g_array_index (from->marks, PodAccountMark, i);
+      const PodAccountMark *end = &g_array_index (to->marks, PodAccountMark, i);
+      PodAccountStretch *stretch = &steady->stretches[i];
+
+      *stretch = (PodAccountStretch){ &g_array_index (from->sums, int64_t, i * n_sums), end->most_bytes, end->n_peaks != begin->n_peaks };
+      for (guint r = first + 1; r < steady->records->len; r++)
+        stretch->most_bytes = MAX (stretch->most_bytes, g_array_index (((const Record *) g_ptr_array_index (steady->records, r))->marks, PodAccountMark, i).most_bytes);
+    }
+}
+
+/* By how much the highest of all peaks grows from stretch to stretch. */
+static int64_t
+highest_growth (const PodSteady *steady, const PodExec *exec)
+{
+  double bytes;
+  const uint32_t highest = pod_account_highest (exec->account, &bytes, NULL, NULL);
+
+  for (uint32_t i = 0; i < pod_exec_n_running (exec); i++)
+    if (pod_exec_running (exec, i) == highest && steady->stretches[i].has_peaked)
+      return MAX (pod_account_growth (exec->account, highest, &steady->stretches[i]), 0);
+  return 0;
+}
+
 /* How often all ranks may do again what they did between the records. */
 static uint32_t
-n_repeats (const PodExec *exec, const Record *from, const Record *to)
+n_repeats (const PodSteady *steady, const PodExec *exec, const Record *from, const Record *to)
 {
+  const int64_t growth = highest_growth (steady, exec);
   uint32_t n = UINT32_MAX;
 
   for (uint32_t i = 0; i < pod_exec_n_running (exec) && n > 0; i++)
@@ -187,6 +236,7 @@ n_repeats (const PodExec *exec, const Record *from, const Record *to)
       const uint32_t rank = pod_exec_running (exec, i);
 
       n = MIN (n, pod_runner_n_repeats (exec->runner, rank, from->step[rank], to->step[rank]));
+      n = pod_account_n_skips (exec->account, rank, &steady->stretches[i], growth, n);
     }
   for (uint32_t i = 0; i < pod_exec_n_running (exec) && n > 0; i++)
     {
@@ -199,10 +249,9 @@ n_repeats (const PodExec *exec, const Record *from, const Record *to)
 }
 
 static void
-skip (PodExec *exec, const Record *from, const Record *to, uint32_t n)
+skip (const PodSteady *steady, PodExec *exec, const Record *from, const Record *to, uint32_t n)
 {
   const int64_t ps = n * (to->at_ps - from->at_ps);
-  const guint n_sums = from->sums->len / pod_exec_n_running (exec);
 
   pod_event_queue_skip (exec->queue, ps, n * (to->n_popped - from->n_popped));
   pod_network_skip (exec->network, ps);
@@ -211,7 +260,7 @@ skip (PodExec *exec, const Record *from, const Record *to, uint32_t n)
       const uint32_t rank = pod_exec_running (exec, i);
 
       pod_runner_skip (exec->runner, rank, from->step[rank], to->step[rank], n);
-      pod_account_skip (exec->account, rank, &g_array_index (from->sums, int64_t, i * n_sums), n, ps);
+      pod_account_skip (exec->account, rank, &steady->stretches[i], n, ps);
       if (exec->contention != NULL)
         pod_contention_skip (exec->contention, rank, ps);
     }
@@ -223,6 +272,27 @@ skip (PodExec *exec, const Record *from, const Record *to, uint32_t n)
       for (uint32_t i = 0; i < meeting->n_arrived; i++)
         meeting->arrivals[i].at_ps += ps;
     }
+}
+
+/* Returns whether the run was carried on. */
+static bool
+try_records (PodSteady *steady, PodExec *exec, const Record *record)
+{
+  for (guint i = steady->records->len; i-- > 0;)
+    {
+      const Record *earlier = g_ptr_array_index (steady->records, i);
+      uint32_t n;
+
+      if (!is_same (earlier, record))
+        continue;
+      list_stretches (steady, exec, i, record);
+      n = n_repeats (steady, exec, earlier, record);
+      if (n == 0)
+        continue;
+      skip (steady, exec, earlier, record, n);
+      return true;
+    }
+  return false;
 }
 
 bool
@@ -237,19 +307,10 @@ pod_steady_look (PodSteady *steady, PodExec *exec)
   record = take_record (steady, exec);
   if (record == NULL)
     return !steady->is_done;
-  steady->seen_step = step;
-  for (guint i = steady->records->len; i-- > 0 && !steady->is_done;)
-    {
-      const Record *earlier = g_ptr_array_index (steady->records, i);
-      const uint32_t n = is_same (earlier, record) ? n_repeats (exec, earlier, record) : 0;
-
-      if (n == 0)
-        continue;
-      skip (exec, earlier, record, n);
-      steady->is_done = true;
-    }
+  steady->n_fruitless = try_records (steady, exec, record) ? 0 : steady->n_fruitless + 1;
+  steady->seen_step = pod_runner_step (exec->runner, 0);
   n_kept = MIN (MAX_BYTES / record_bytes (record), N_KEPT);
-  steady->is_done |= n_kept < N_LEAST;
+  steady->is_done = n_kept < N_LEAST || steady->n_fruitless >= N_FRUITLESS;
   if (steady->is_done)
     n_kept = 0;
   while (steady->records->len > 0 && steady->records->len >= n_kept)

@@ -5,15 +5,6 @@
 /* Stretches of time that are not simulated, for they are like some that were. */
 
 static gint
-compare_tags (gconstpointer a, gconstpointer b)
-{
-  const PodTransfer *x = *(PodTransfer *const *) a;
-  const PodTransfer *y = *(PodTransfer *const *) b;
-
-  return x->tag < y->tag ? -1 : x->tag > y->tag;
-}
-
-static gint
 compare_numbers (gconstpointer a, gconstpointer b)
 {
   const PodTransfer *x = *(PodTransfer *const *) a;
@@ -60,17 +51,10 @@ pod_network_save (const PodNetwork *network, GArray *out)
   for (uint32_t t = 0; t < network->n_transfers; t++)
     if (network->transfers[t].phase != POD_PHASE_FREE)
       g_ptr_array_add (active, &network->transfers[t]);
-  g_ptr_array_sort (active, compare_tags);
-  for (guint i = 0; i < active->len; i++)
-    save_transfer (g_ptr_array_index (active, i), now_ps, out);
-  /* And in which order they started */
+  /* In the order in which they started, which is part of it */
   g_ptr_array_sort (active, compare_numbers);
   for (guint i = 0; i < active->len; i++)
-    {
-      const int64_t tag = ((const PodTransfer *) g_ptr_array_index (active, i))->tag;
-
-      g_array_append_val (out, tag);
-    }
+    save_transfer (g_ptr_array_index (active, i), now_ps, out);
   return true;
 }
 

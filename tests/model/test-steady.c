@@ -8,7 +8,7 @@
 #include "scenario/scenario.h"
 
 /* Options of a run, "name=value" words. */
-static const char *const jobs[][6] = {
+static const char *const jobs[][7] = {
   { "topology=h100:8x8", "layout=tp=8 dp=8", "global-batch=512" },
   { "topology=h100:8x8", "layout=tp=8 fsdp=8", "global-batch=256" },
   { "topology=h100:8x8", "layout=fsdp=64", "global-batch=512" },
@@ -32,6 +32,26 @@ static const char *const jobs[][6] = {
   { "topology=tpu-v5e:8x8", "layout=dp=4 pp=4 tp=4", "global-batch=128" },
   { "topology=gb200:64x2", "layout=dp=4 pp=4 tp=8", "global-batch=128" },
   { "topology=h100:8x64", "layout=dp=32 pp=2 tp=8", "global-batch=512" }, /* alike until dp's tree */
+  /* Layers that are alike, while memory grows and shrinks */
+  { "topology=tpu-v5p:4x4x4", "layout=fsdp=64", "global-batch=64", "layers=80" },
+  { "topology=tpu-v5e:8x8", "layout=fsdp=8 tp=8", "global-batch=32", "layers=40" },
+  { "topology=h100:8x8", "layout=fsdp=64", "global-batch=64", "recompute=full", "layers=32" },
+  { "topology=h100:8x8", "layout=fsdp=64", "global-batch=128", "recompute=selective", "layers=32" },
+  { "topology=h100:8x8", "layout=fsdp=8 tp=8", "global-batch=8", "recompute=offload", "layers=32" },
+  { "topology=h100:8x8", "layout=fsdp=64", "global-batch=64", "recompute=every:3", "layers=33" },
+  { "topology=h100:8x8", "layout=fsdp=64", "global-batch=64", "recompute=block:7", "layers=32" },
+  { "topology=h100:8x8", "layout=dp=64", "global-batch=128", "layers=32" },
+  { "topology=h100:8x8", "layout=dp=8 tp=8", "global-batch=8", "zero=2", "layers=64" },
+  { "topology=h100:8x8", "layout=cp=8 fsdp=8", "global-batch=8", "layers=32" },
+  { "topology=h100:8x8", "layout=cp=2 tp=2 fsdp=4 dp=4", "global-batch=64", "layers=32" },
+  { "topology=h100:8x8", "layout=fsdp=64", "global-batch=64", "fold=off", "layers=16" },
+  { "topology=h100:8x8", "layout=fsdp=64", "global-batch=64", "fidelity=book", "layers=32" },
+  { "topology=h100:8x8", "layout=fsdp=64", "global-batch=64", "network=analytic", "layers=32" },
+  { "topology=h100:8x8", "layout=tp=32 dp=2", "global-batch=4", "layers=32" },
+  { "topology=h100:8x8", "layout=fsdp=64 ep=8", "global-batch=128", "model=mixtral-8x7b", "layers=24" },
+  { "topology=h100:8x16", "layout=fsdp=128 ep=32", "global-batch=256", "model=deepseek-v3", "layers=24" }, /* dense ones first */
+  { "topology=h100:8x8", "layout=fsdp=64", "global-batch=64", "model=gemma3-27b", "layers=36" },           /* one of six is another */
+  { "topology=h100:8x8", "layout=tp=8 fsdp=8", "global-batch=8192", "micro-batch=8", "layers=80" },          /* more steps than are divided */
 };
 
 static PodRun *

@@ -1,0 +1,313 @@
+#include <string.h>
+
+#include "base/mix.h"
+#include "base/units.h"
+#include "exec/run-private.h"
+
+/* The program as the engine's task graph: one task per op, in the op's place, and a block for each of the program's. A block may be divided into
+ * one for each of its layers, each a step of its own: then those that are like each other can be told, and a run of many need not be simulated
+ * one by one (steady.c). */
+
+/* Each kernel of the block is as much longer as its launches are waited for. */
+static void
+add_waits (const PodProgram *program, const PodOpBlock *block, const PodStepSoftware *software, const GArray *kernels, double wait_s, PodTaskGraph *graph)
+{
+  for (uint32_t i = block->first_op; i < block->first_op + block->n_ops; i++)
+    {
+      const PodOp *op = &g_array_index (program->ops, PodOp, i);
+      const PodKernelUse *use;
+
+      if (op->kind != POD_OP_COMPUTE)
+        continue;
+      use = &g_array_index (kernels, PodKernelUse, op->kernel);
+      pod_seconds_to_ps (use->time.time_s + pod_kernel_host_s (software, &use->kernel, wait_s), &g_array_index (graph->tasks, PodTask, i).duration_ps);
+    }
+}
+
+static void
+add_tasks (const PodExec *exec, const GArray *kernels, PodTaskGraph *graph)
+{
+  const PodProgram *program = exec->program;
+
+  for (guint i = 0; i < program->ops->len; i++)
+    {
+      const PodOp *op = &g_array_index (program->ops, PodOp, i);
+      PodTask task = { .duration_ps = POD_JOINT, .op = i, .like = i, .first_dep = op->first_dep, .n_deps = op->n_deps };
+
+      if (op->kind == POD_OP_COMPUTE)
+        pod_seconds_to_ps (g_array_index (kernels, PodKernelUse, op->kernel).time.time_s, &task.duration_ps);
+      else if (op->kind == POD_OP_COPY)
+        pod_seconds_to_ps (pod_exec_copy_s (exec->request->topology->chip, op), &task.duration_ps);
+      g_array_append_val (graph->tasks, task);
+    }
+  for (guint i = 0; i < program->deps->len; i++)
+    {
+      const PodOpDep *dep = &g_array_index (program->deps, PodOpDep, i);
+      PodTaskDep out = { .stream = dep->stream, .count = dep->count };
+
+      g_array_append_val (graph->deps, out);
+    }
+  for (guint i = 0; i < program->blocks->len && exec->software.launch_s > 0; i++)
+    add_waits (program, &g_array_index (program->blocks, PodOpBlock, i), &exec->software, kernels, exec->wait_s[i], graph);
+}
+
+static void
+add_block (PodTaskGraph *graph, const PodBlock *block)
+{
+  PodBlock added = *block;
+
+  added.like = graph->blocks->len;
+  g_array_append_val (graph->blocks, added);
+}
+
+/* ---- layers ---- */
+
+static const PodOp *
+op_at (const PodProgram *program, uint32_t index)
+{
+  return &g_array_index (program->ops, PodOp, index);
+}
+
+/* The layers in the order in which compute goes through them. Returns: (transfer full) (nullable) (element-type int32_t) NULL when it comes
+ * back to one */
+static GArray *
+list_layers (const PodProgram *program, const PodOpBlock *block)
+{
+  g_autoptr (GArray) layers = g_array_new (FALSE, FALSE, sizeof (int32_t));
+  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
+
+  for (uint32_t i = 0; i < block->n_of_stream[POD_STREAM_COMPUTE]; i++)
+    {
+      const int32_t layer = op_at (program, block->first_of_stream[POD_STREAM_COMPUTE] + i)->layer;
+
+      if (layer < 0 || (layers->len > 0 && g_array_index (layers, int32_t, layers->len - 1) == layer))
+        continue;
+      if (!g_hash_table_add (seen, GINT_TO_POINTER (layer + 1)))
+        return NULL;
+      g_array_append_val (layers, layer);
+    }
+  return g_steal_pointer (&layers);
+}
+
+/* Divides the ops of a stream: what is of no layer goes with what is before it. @units: blocks of the layers. Returns whether the stream goes
+ * through the layers in their order. */
+static bool
+divide_stream (const PodProgram *program, const PodOpBlock *block, unsigned s, const GArray *layers, GArray *units)
+{
+  guint u = 0;
+
+  for (uint32_t i = 0; i < block->n_of_stream[s]; i++)
+    {
+      const int32_t layer = op_at (program, block->first_of_stream[s] + i)->layer;
+
+      while (layer >= 0 && u < layers->len && g_array_index (layers, int32_t, u) != layer)
+        u++;
+      if (u == layers->len)
+        return false;
+      g_array_index (units, PodBlock, u).n_tasks[s]++;
+    }
+  for (guint v = 0, first = block->first_of_stream[s]; v < layers->len; first += g_array_index (units, PodBlock, v++).n_tasks[s])
+    g_array_index (units, PodBlock, v).first_task[s] = first;
+  return true;
+}
+
+/* A layer's tasks are its own: their dependencies count from the layer's start, not from the block's. */
+static void
+add_tasks_of_unit (const PodOpBlock *block, PodBlock *unit, PodTaskGraph *graph)
+{
+  const PodBlock of_block = *unit;
+
+  for (unsigned s = 0; s < graph->n_streams; s++)
+    {
+      unit->first_task[s] = graph->tasks->len;
+      for (uint32_t i = 0; i < unit->n_tasks[s]; i++)
+        {
+          PodTask task = g_array_index (graph->tasks, PodTask, of_block.first_task[s] + i);
+          const uint32_t first_dep = task.first_dep;
+
+          task.first_dep = graph->deps->len;
+          for (uint32_t d = 0; d < task.n_deps; d++)
+            {
+              PodTaskDep dep = g_array_index (graph->deps, PodTaskDep, first_dep + d);
+
+              dep.count -= (int32_t) (of_block.first_task[dep.stream] - block->first_of_stream[dep.stream]);
+              g_array_append_val (graph->deps, dep);
+            }
+          g_array_append_val (graph->tasks, task);
+        }
+    }
+}
+
+static bool
+are_like_effects (const PodProgram *program, const PodOp *a, const PodOp *b)
+{
+  if (a->n_effects != b->n_effects)
+    return false;
+  for (uint32_t i = 0; i < a->n_effects; i++)
+    {
+      const PodEffect *x = &g_array_index (program->effects, PodEffect, a->first_effect + i);
+      const PodEffect *y = &g_array_index (program->effects, PodEffect, b->first_effect + i);
+
+      if (x->label != y->label || x->is_at_end != y->is_at_end || x->bytes != y->bytes)
+        return false;
+    }
+  return true;
+}
+
+/* All that a run asks of an op, its layer and its name apart. */
+static bool
+are_like_tasks (const PodProgram *program, const PodTaskGraph *graph, uint32_t a, uint32_t b)
+{
+  const PodTask *x = &g_array_index (graph->tasks, PodTask, a);
+  const PodTask *y = &g_array_index (graph->tasks, PodTask, b);
+  const PodOp *p = op_at (program, x->op);
+  const PodOp *q = op_at (program, y->op);
+
+  if (x->duration_ps != y->duration_ps || x->n_deps != y->n_deps || p->kind != q->kind || p->phase != q->phase || p->stream != q->stream || p->bytes != q->bytes)
+    return false;
+  if (p->kind == POD_OP_COMPUTE ? p->kernel != q->kernel : p->kind == POD_OP_COLLECTIVE && (p->comm != q->comm || p->collective != q->collective || p->dtype != q->dtype))
+    return false;
+  for (uint32_t d = 0; d < x->n_deps; d++)
+    {
+      const PodTaskDep *u = &g_array_index (graph->deps, PodTaskDep, x->first_dep + d);
+      const PodTaskDep *v = &g_array_index (graph->deps, PodTaskDep, y->first_dep + d);
+
+      if (u->stream != v->stream || u->count != v->count)
+        return false;
+    }
+  return are_like_effects (program, p, q);
+}
+
+static bool
+are_like_blocks (const PodProgram *program, const PodTaskGraph *graph, const PodBlock *a, const PodBlock *b)
+{
+  if (memcmp (a->n_tasks, b->n_tasks, sizeof a->n_tasks) != 0)
+    return false;
+  for (unsigned s = 0; s < graph->n_streams; s++)
+    for (uint32_t i = 0; i < a->n_tasks[s]; i++)
+      if (!are_like_tasks (program, graph, a->first_task[s] + i, b->first_task[s] + i))
+        return false;
+  return true;
+}
+
+/* Of the task, and of that which stands in its op's place. */
+static void
+set_like (PodTaskGraph *graph, uint32_t index, uint32_t other)
+{
+  PodTask *task = &g_array_index (graph->tasks, PodTask, index);
+
+  task->like = g_array_index (graph->tasks, PodTask, other).like;
+  g_array_index (graph->tasks, PodTask, task->op).like = task->like;
+}
+
+/* The last of the graph's blocks is compared with those from @first on. There are few that differ: edges, and layers of each kind. */
+static void
+find_like (const PodProgram *program, PodTaskGraph *graph, uint32_t first)
+{
+  PodBlock *last = &g_array_index (graph->blocks, PodBlock, graph->blocks->len - 1);
+
+  for (uint32_t b = first; b + 1 < graph->blocks->len; b++)
+    {
+      const PodBlock *other = &g_array_index (graph->blocks, PodBlock, b);
+
+      if (other->like != b || !are_like_blocks (program, graph, last, other))
+        continue;
+      last->like = b;
+      for (unsigned s = 0; s < graph->n_streams; s++)
+        for (uint32_t i = 0; i < last->n_tasks[s]; i++)
+          set_like (graph, last->first_task[s] + i, other->first_task[s] + i);
+      return;
+    }
+}
+
+/* The block's layers as blocks of their own. Returns how many there are, 0 when it cannot be divided. */
+static uint32_t
+divide_block (const PodProgram *program, const PodOpBlock *block, PodTaskGraph *graph)
+{
+  g_autoptr (GArray) layers = list_layers (program, block);
+  g_autoptr (GArray) units = g_array_new (FALSE, TRUE, sizeof (PodBlock));
+  const uint32_t first = graph->blocks->len;
+
+  if (layers == NULL || layers->len < 2)
+    return 0;
+  g_array_set_size (units, layers->len);
+  for (unsigned s = 0; s < graph->n_streams; s++)
+    if (!divide_stream (program, block, s, layers, units))
+      return 0;
+  for (guint u = 0; u < units->len; u++)
+    {
+      add_tasks_of_unit (block, &g_array_index (units, PodBlock, u), graph);
+      add_block (graph, &g_array_index (units, PodBlock, u));
+      find_like (program, graph, first);
+    }
+  return units->len;
+}
+
+/* ---- the graph ---- */
+
+enum
+{
+  MOST_DIVIDED = 8192, /* steps of layers: of a step with many microbatches the first ones, for these are soon alike */
+};
+
+/* The blocks of a block's layers. */
+typedef struct
+{
+  uint32_t first;
+  uint32_t n; /* 0: it is not divided */
+} Division;
+
+static void
+add_class (const PodProgramClass *class, const Division *divisions, PodTaskGraph *graph)
+{
+  GArray *steps = g_array_sized_new (FALSE, FALSE, sizeof (PodStep), class->steps->len);
+  PodClassProgram out = { 0 };
+
+  for (guint i = 0; i < class->steps->len; i++)
+    {
+      PodStep step = g_array_index (class->steps, PodStep, i);
+      const Division *division = &divisions[step.block];
+      const uint32_t n = steps->len < MOST_DIVIDED ? division->n : 0;
+
+      if (n == 0)
+        g_array_append_val (steps, step);
+      for (uint32_t b = 0; b < n; b++)
+        {
+          step.block = division->first + b;
+          g_array_append_val (steps, step);
+        }
+    }
+  g_ptr_array_add (graph->steps, steps);
+  out.n_steps = steps->len;
+  out.steps = (const PodStep *) steps->data;
+  g_array_append_val (graph->classes, out);
+}
+
+PodTaskGraph *
+pod_exec_compile (const PodExec *exec, const GArray *kernels, bool by_layer)
+{
+  const PodProgram *program = exec->program;
+  PodTaskGraph *graph = pod_task_graph_new (POD_N_STREAMS);
+  g_autofree Division *divisions = g_new0 (Division, program->blocks->len + 1);
+
+  G_STATIC_ASSERT (sizeof (PodOpStep) == sizeof (PodStep));
+  add_tasks (exec, kernels, graph);
+  for (guint i = 0; i < program->blocks->len; i++)
+    {
+      const PodOpBlock *block = &g_array_index (program->blocks, PodOpBlock, i);
+      PodBlock whole = { .n_tasks = { 0 } };
+
+      memcpy (whole.first_task, block->first_of_stream, sizeof block->first_of_stream);
+      memcpy (whole.n_tasks, block->n_of_stream, sizeof block->n_of_stream);
+      add_block (graph, &whole);
+    }
+  for (guint i = 0; i < program->blocks->len && by_layer; i++)
+    {
+      divisions[i].first = graph->blocks->len;
+      divisions[i].n = divide_block (program, &g_array_index (program->blocks, PodOpBlock, i), graph);
+    }
+  for (guint i = 0; i < program->classes->len; i++)
+    add_class (g_ptr_array_index (program->classes, i), divisions, graph);
+  pod_task_graph_seal (graph);
+  return graph;
+}
