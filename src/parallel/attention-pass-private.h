@@ -33,5 +33,6 @@ void pod_core_attention_backward (PodPass *pass, const PodHeads *heads);
 /* Causal (query, key) pairs of queries [q0, q1) and keys [k0, k1) in @shape's window, a continuum as pod_model_mean_span counts
  * them; the two ranges are the same or apart. O(1) */
 double pod_attention_pairs (const PodLayerKind *shape, double q0, double q1, double k0, double k1);
-/* Mean over ring ranks of the pairs of one sequence that step @step of @cp computes on a rank: its own block first. O(cp) */
+/* Mean over ring ranks of the pairs of one sequence that step @step of @cp computes on a rank: its own block first. O(1) without a window,
+ * O(window / chunk) with one that slides, O(cp) with chunks. */
 double pod_ring_step_pairs (const PodLayerKind *shape, uint64_t seq_len, bool is_causal, uint32_t cp, uint32_t step);

@@ -77,6 +77,29 @@ pod_attention_pairs (const PodLayerKind *shape, double q0, double q1, double k0,
   return pairs_beyond (q0, q1, k0, k1, 0) - (window > 0 ? pairs_beyond (q0, q1, k0, k1, window) : 0);
 }
 
+/* Pairs of the queries of a chunk with keys @distance chunks before it, where only the distance counts. */
+static double
+pairs_at (const PodLayerKind *shape, double chunk, double distance)
+{
+  return pod_attention_pairs (shape, distance * chunk, (distance + 1) * chunk, 0, chunk);
+}
+
+/* Sliding windows: of rank i's chunks, i and 2cp-1-i, and those of the block, j and 2cp-1-j, the distances are i - j, which is @step or @step - cp,
+ * 2cp-1-i-j, and j - i. Windows end the sum over the second of these. */
+static double
+ring_window_pairs (const PodLayerKind *shape, double chunk, uint32_t cp, uint32_t step)
+{
+  const double reach = (double) shape->window / chunk + 1; /* chunks this far see nothing */
+  const double last = 2.0 * cp - 1;
+  double sum = (cp - step) * pairs_at (shape, chunk, step) + (step == 0 ? cp * pairs_at (shape, chunk, 0) : step * pairs_at (shape, chunk, cp - step));
+
+  for (uint32_t i = cp; i-- > step && last - (2.0 * i - step) < reach;)
+    sum += pairs_at (shape, chunk, last - (2.0 * i - step));
+  for (uint32_t i = step; i-- > 0 && last - (2.0 * i + cp - step) < reach;)
+    sum += pairs_at (shape, chunk, last - (2.0 * i + cp - step));
+  return sum / cp;
+}
+
 double
 pod_ring_step_pairs (const PodLayerKind *shape, uint64_t seq_len, bool is_causal, uint32_t cp, uint32_t step)
 {
@@ -87,6 +110,10 @@ pod_ring_step_pairs (const PodLayerKind *shape, uint64_t seq_len, bool is_causal
     return 4 * chunk * chunk;
   if (shape->is_sparse) /* keys picked from everywhere: each block has its share */
     return (double) seq_len * pod_model_mean_span (shape, seq_len) / ((double) cp * cp);
+  if (shape->window == 0) /* two half chunks and a whole one of its own block, half a block of any other */
+    return 2 * chunk * chunk;
+  if (!shape->is_chunked)
+    return ring_window_pairs (shape, chunk, cp, step);
   for (uint32_t i = 0; i < cp; i++)
     {
       const uint32_t from = (i + cp - step) % cp;

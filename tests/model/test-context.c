@@ -121,6 +121,31 @@ START_TEST (test_ring_has_all_pairs)
 }
 END_TEST
 
+/* What a step has is what its ranks' chunks have with those of the block, pair by pair. */
+START_TEST (test_ring_step_is_its_chunks)
+{
+  const PodLayerKind shape = { .window = spans[_i].window, .is_chunked = spans[_i].is_chunked };
+
+  for (uint32_t cp = 1; cp <= 16; cp++)
+    for (uint32_t step = 0; step < cp; step++)
+      {
+        const double chunk = 8192 / (2.0 * cp);
+        double sum = 0;
+
+        for (uint32_t i = 0; i < cp; i++)
+          {
+            const uint32_t from = (i + cp - step) % cp;
+            const uint32_t queries[] = { i, 2 * cp - 1 - i };
+            const uint32_t keys[] = { from, 2 * cp - 1 - from };
+
+            for (unsigned k = 0; k < 4; k++)
+              sum += pod_attention_pairs (&shape, queries[k / 2] * chunk, (queries[k / 2] + 1) * chunk, keys[k % 2] * chunk, (keys[k % 2] + 1) * chunk);
+          }
+        ck_assert_msg (is_near (pod_ring_step_pairs (&shape, 8192, true, cp, step), sum / cp, 1e-9), "window %d cp %u step %u: %g pairs", (int) shape.window, cp, step, sum / cp);
+      }
+}
+END_TEST
+
 /* A window of 100 tokens in chunks of 8192 / 16 = 512: the chunk before the own one is on a neighbour, in the first step or the
  * last; with 8 ranks the steps between have nothing. */
 START_TEST (test_ring_skips_blocks)
@@ -555,6 +580,7 @@ main (void)
   tcase_set_timeout (pairs, 60);
   tcase_set_timeout (steps, 240);
   tcase_add_loop_test (pairs, test_ring_has_all_pairs, 0, G_N_ELEMENTS (spans));
+  tcase_add_loop_test (pairs, test_ring_step_is_its_chunks, 0, G_N_ELEMENTS (spans) - 1); /* the last is of no chunks */
   tcase_add_test (pairs, test_ring_skips_blocks);
   tcase_add_loop_test (steps, test_flops_are_conserved, 0, G_N_ELEMENTS (spreads));
   tcase_add_loop_test (steps, test_matmuls_are_conserved, 0, G_N_ELEMENTS (spreads));
