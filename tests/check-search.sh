@@ -104,6 +104,10 @@ if [ -e "$module" ] && command -v mpirun >/dev/null; then
   # What Open MPI's modules keep when they are unloaded is theirs: no search for leaks among ranks
   ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 "${launch[@]}" "$PODSIM" "${job[@]}" --json ranks.json >ranks.out 2>ranks.err </dev/null
   verdict ranks "$(cmp one.json ranks.json 2>&1; cmp one.out ranks.out 2>&1; tail -n 3 ranks.err)"
+  # Tasks of srun that no MPI joins would each search by itself, into one database
+  SLURM_STEP_NUM_TASKS=4 "$PODSIM" "${job[@]}" >alone.out 2>alone.err </dev/null
+  status=$?
+  verdict ranks-unjoined "$([ $status -ne 0 ] && grep -q 'SLURM_STEP_NUM_TASKS=4.*MPI knows of one alone' alone.err || echo "exit status $status, $(cat alone.err)")"
 else
   echo "ok check-search/ranks: skipped, there is no mpirun, or the program was built without MPI"
 fi

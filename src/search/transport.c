@@ -6,11 +6,13 @@
 #include "base/error.h"
 #include "base/units.h"
 
-/* What launchers tell each process: Open MPI, MPICH and Intel MPI (Hydra), Slurm's PMI. */
-static const char *const size_variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS" };
+/* What launchers tell each process: Open MPI, MPICH and Intel MPI (Hydra) and Slurm's PMI-2, and srun whatever its --mpi (slurm.schedmd.com/srun.html,
+ * output environment variables): with PMIx it says no other size. */
+static const char *const size_variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS" };
 
-static bool
-is_job (void)
+/* The variable that says that there are several; NULL: none. */
+static const char *
+job_variable (void)
 {
   for (unsigned i = 0; i < G_N_ELEMENTS (size_variables); i++)
     {
@@ -18,9 +20,9 @@ is_job (void)
       uint64_t size;
 
       if (text != NULL && pod_parse_whole (text, POD_UNIT_COUNT, &size, NULL) && size > 1)
-        return true;
+        return size_variables[i];
     }
-  return false;
+  return NULL;
 }
 
 /* Beside the program, or where it is installed. */
@@ -40,10 +42,11 @@ bool
 pod_transport_join (const PodTransport **out, GError **error)
 {
   const PodTransport *(*join) (void) = NULL;
+  const char *variable = job_variable ();
   void *module;
 
   *out = NULL;
-  if (!is_job ())
+  if (variable == NULL)
     return true;
   module = open_module ();
   if (module != NULL)
@@ -54,5 +57,12 @@ pod_transport_join (const PodTransport **out, GError **error)
       return false;
     }
   *out = join ();
-  return true;
+  if (*out != NULL && (*out)->n_ranks > 1)
+    return true;
+  g_set_error (error, POD_ERROR, POD_ERROR_UNSUPPORTED, "started as one of several (%s=%s), but MPI knows of one alone: each would search by itself. The launcher must be that of the MPI that podsim-mpi.so was built with; under Slurm srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)",
+               variable, g_getenv (variable));
+  if (*out != NULL)
+    (*out)->leave ();
+  *out = NULL;
+  return false;
 }
