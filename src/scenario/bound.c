@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "exec/layer-path.h"
 #include "exec/uncontended.h"
 #include "scenario/result-private.h"
 #include "scenario/run-cache.h"
@@ -36,15 +37,22 @@ least_flops (const PodJob *job)
  * forward passes of the stages before s. Whatever the f_s are, the largest of these is not below f / (1 - (1 - 1/wm)^p), f being their sum. Where
  * a rank has several parts, or its step begins when its own first op does, only the even share is sure. */
 static double
-least_s (const PodRun *run)
+filled_s (const PodRun *run, double work_s, double passes)
 {
-  const PodJob *job = &run->job;
-  const double p = job->layout.degree[POD_AXIS_PP];
-  const double passes = (double) pod_job_n_microbatches (job) * (job->lora_rank > 0 ? 1 : 3);
-  const double work_s = least_flops (job) / ((double) pod_layout_n_ranks (&job->layout) / p) / highest_peak (run);
+  const double p = run->job.layout.degree[POD_AXIS_PP];
   const bool is_filled = run->schedule->n_chunks == 1 && !run->schedule->is_two_way && !pod_schedule_steps_overlap (run->schedule);
 
   return is_filled && passes > 1 ? work_s / passes / -expm1 (p * log1p (-1 / passes)) : work_s / p;
+}
+
+static double
+least_s (const PodRun *run)
+{
+  const PodJob *job = &run->job;
+  const double passes = (double) pod_job_n_microbatches (job) * (job->lora_rank > 0 ? 1 : 3);
+  const double work_s = least_flops (job) / ((double) pod_layout_n_ranks (&job->layout) / job->layout.degree[POD_AXIS_PP]) / highest_peak (run);
+
+  return filled_s (run, work_s, passes);
 }
 
 static double
@@ -104,5 +112,73 @@ pod_scenario_floor (const PodScenario *scenario, PodRunCache *cache, PodRunBound
     return false;
   *out = (PodRunBound){ .time_ps = MAX (least.time_ps, (int64_t) (least_s (run) * (1 - 1e-6) * 1e12)),
                         .bytes = MAX (held_bytes (&run->overhead, least.peak_bytes), least_bytes (&run->job)) * (1 - 1e-6) };
+  return true;
+}
+
+/* -- by a layer ---- */
+
+enum
+{
+  LAYERS_OF_PART = 3, /* pod_exec_layer_path's */
+};
+
+/* Whether every layer adds the same to a step wherever it is. */
+static bool
+has_like_layers (const PodScenario *scenario, const PodRun *run)
+{
+  static const char *const kinds[] = { "none", "selective", "full", NULL };
+
+  return run->model->n_kinds == 1 && run->job.lora_rank == 0 && !run->schedule->is_two_way && (scenario->recompute == NULL || g_strv_contains (kinds, scenario->recompute))
+         && g_strcmp0 (scenario->network, "packet") != 0;
+}
+
+/* The job with three layers a part. Returns: (transfer full) */
+static PodScenario *
+thin_scenario (const PodScenario *scenario, const PodRun *run)
+{
+  PodScenario *thin = pod_scenario_copy (scenario);
+
+  thin->layers = (uint64_t) LAYERS_OF_PART * run->schedule->n_parts;
+  thin->embed_head_as_layers = 0;
+  g_clear_pointer (&thin->stage_layers, g_free);
+  return thin;
+}
+
+static bool
+find_path (const PodScenario *thin, PodRunCache *cache, PodLayerPath *out)
+{
+  g_autoptr (PodRun) run = pod_run_new (cache);
+  g_autoptr (GArray) dead_links = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  PodExecRequest exec;
+
+  if (!pod_run_prepare (thin, run, NULL))
+    return false;
+  run->program = pod_job_outline (&run->job, run->mesh, NULL);
+  return run->program != NULL && pod_run_exec_request (thin, run, dead_links, &exec, NULL) && pod_exec_layer_path (&exec, run->schedule->n_chunks, out, NULL);
+}
+
+/* Some rank has at least an even share of the layers, rounded up; stages are filled as in least_s, a layer's share of which is its path's. */
+bool
+pod_scenario_layers_bound (const PodScenario *scenario, PodRunCache *cache, PodRunBound *out, GError **error)
+{
+  g_autoptr (PodRun) run = pod_run_new (cache);
+  g_autoptr (PodScenario) thin = NULL;
+  PodLayerPath path;
+  double time_s;
+
+  run->needs_no_slots = true;
+  if (!pod_run_prepare_job (scenario, run, error))
+    return false;
+  time_s = least_s (run);
+  thin = has_like_layers (scenario, run) ? thin_scenario (scenario, run) : NULL;
+  if (thin != NULL && find_path (thin, cache, &path))
+    {
+      const double n_layers = (double) run->model->n_layers;
+      const double share = ceil (n_layers / run->job.layout.degree[POD_AXIS_PP]);
+
+      time_s = MAX (time_s, share * MAX (path.path_s, path.stream_s));
+      time_s = MAX (time_s, filled_s (run, n_layers * path.path_s, path.path_s / path.forward_s));
+    }
+  *out = (PodRunBound){ .time_ps = (int64_t) (time_s * (1 - 1e-6) * 1e12), .bytes = least_bytes (&run->job) * (1 - 1e-6) };
   return true;
 }

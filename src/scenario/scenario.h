@@ -195,6 +195,9 @@ typedef struct
 
 /* As pod_scenario_check, and the bounds of what passes: tens of thousands a second, of the model's FLOPs and parameters alone. */
 bool pod_scenario_bound (const PodScenario *scenario, PodRunCache *cache, PodRunBound *out, GError **error);
+/* Nearer, by the longest path through one layer (exec/layer-path.h) of a program that has three a part, where all layers are alike: its cost does not
+ * grow with theirs. Of others it is pod_scenario_bound. */
+bool pod_scenario_layers_bound (const PodScenario *scenario, PodRunCache *cache, PodRunBound *out, GError **error);
 /* The same, much nearer to what the run will find: by the run's own program, whose kernels and collectives each take what they take alone
  * (exec/uncontended.h). The errors are those of a run before its first event. */
 bool pod_scenario_floor (const PodScenario *scenario, PodRunCache *cache, PodRunBound *out, GError **error);

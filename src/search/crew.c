@@ -51,12 +51,13 @@ static void
 bound_chunk (const PodCrew *crew, PodCrewChunk *chunk, PodRunCache *cache)
 {
   const volatile sig_atomic_t *is_interrupted = crew->request.is_interrupted;
+  bool (*find) (const PodScenario *, PodRunCache *, PodRunBound *, GError **) = chunk->task == POD_CREW_LAYERS ? pod_scenario_layers_bound : pod_scenario_floor;
 
   for (unsigned i = 0; i < chunk->n && !(is_interrupted != NULL && *is_interrupted); i++)
     {
       g_autoptr (PodScenario) scenario = crew->request.scenario (crew->request.data, chunk->rows[i].candidate, NULL);
 
-      if (scenario == NULL || !pod_scenario_floor (scenario, cache, &chunk->bounds[i], NULL))
+      if (scenario == NULL || !find (scenario, cache, &chunk->bounds[i], NULL))
         chunk->bounds[i] = (PodRunBound){ 0 };
     }
 }
@@ -68,7 +69,7 @@ run_chunk (const PodCrew *crew, PodCrewChunk *chunk)
   const PodRunRequest request
       = { .is_recording_none = true, .needs_no_advice = true, .must_fit = crew->request.must_fit, .is_interrupted = crew->request.is_interrupted, .cache = cache };
 
-  if (chunk->task == POD_CREW_BOUND)
+  if (chunk->task != POD_CREW_RUN)
     bound_chunk (crew, chunk, cache);
   for (unsigned i = 0; chunk->task == POD_CREW_RUN && i < chunk->n && chunk->error == NULL; i++)
     {

@@ -31,7 +31,8 @@ enum
 typedef enum
 {
   POD_CREW_RUN,
-  POD_CREW_BOUND, /* pod_scenario_floor; 0 where that fails, as the run then will */
+  POD_CREW_LAYERS, /* pod_scenario_layers_bound; 0 where that fails, as the run then will */
+  POD_CREW_BOUND,  /* pod_scenario_floor; likewise */
 } PodCrewTask;
 
 typedef struct

@@ -106,9 +106,11 @@ void
 pod_frontier_put_back (PodFrontier *frontier, guint index, const PodRunBound *nearer)
 {
   PodFrontierEntry *entry = &g_array_index (frontier->entries, PodFrontierEntry, index);
-  const PodRunBound bound = { .time_ps = MAX (nearer->time_ps, entry->bound.time_ps),
-                              .bytes = entry->n_members > 1 ? entry->bound.bytes : MAX (nearer->bytes, entry->bound.bytes) }; /* others may hold less */
+  const PodRunBound known = *pod_frontier_bound (frontier, entry);
+  const PodRunBound bound = { .time_ps = MAX (nearer->time_ps, known.time_ps),
+                              .bytes = entry->n_members > 1 ? known.bytes : MAX (nearer->bytes, known.bytes) }; /* others may hold less */
 
+  entry->n_nearer++;
   entry->near_index = frontier->nearer->len;
   g_array_append_val (frontier->nearer, bound);
   push (frontier, index);

@@ -10,6 +10,7 @@ typedef struct
   uint64_t candidate;
   PodRunBound bound; /* of the job alone */
   guint near_index;  /* of the nearer bound, G_MAXUINT: none yet */
+  uint8_t n_nearer;  /* how many such were found, each nearer than the one before */
   uint32_t n_members; /* more than 1: the candidate is the head of so many, none of which takes less time; 0: they are there themselves */
 } PodFrontierEntry;
 

@@ -341,14 +341,14 @@ take_bounds (Search *search, const PodCrewChunk *chunk)
 
       pod_frontier_put_back (search->frontier, GPOINTER_TO_UINT (g_hash_table_lookup (search->bounded, &candidate)), &chunk->bounds[i]);
       g_hash_table_remove (search->bounded, &candidate);
-      search->n_bounded++;
+      search->n_bounded += chunk->task == POD_CREW_BOUND;
     }
 }
 
 static bool
 take_chunk (Search *search, PodCrewChunk *chunk, GError **error)
 {
-  if (chunk->task == POD_CREW_BOUND)
+  if (chunk->task != POD_CREW_RUN)
     {
       take_bounds (search, chunk);
       return true;
@@ -372,11 +372,28 @@ enum
   RUN_CHUNK = 2,
 };
 
+/* Whether a candidate's program has so many layers a part that one of few tells much for little. */
+static bool
+has_many_layers (const Search *search, uint64_t candidate)
+{
+  enum
+  {
+    MANY = 12,
+  };
+  const PodLayout *layout = &layout_of (search, candidate)->layout;
+
+  return search->space->model->n_kinds == 1 && search->space->model->n_layers >= (uint64_t) MANY * layout->degree[POD_AXIS_PP] * layout->vpp;
+}
+
 /* What an entry asks for, once it is the first. */
 static PodCrewTask
 task_of (const Search *search, const PodFrontierEntry *entry)
 {
-  return entry->near_index == G_MAXUINT && !search->request->is_exhaustive ? POD_CREW_BOUND : POD_CREW_RUN;
+  if (search->request->is_exhaustive)
+    return POD_CREW_RUN;
+  if (has_many_layers (search, entry->candidate))
+    return entry->n_nearer == 0 ? POD_CREW_LAYERS : entry->n_nearer == 1 ? POD_CREW_BOUND : POD_CREW_RUN;
+  return entry->n_nearer == 0 ? POD_CREW_BOUND : POD_CREW_RUN;
 }
 
 /* Takes the first, unless it is of no use or its members stand in its place now. Returns whether @out is to be given out. */
@@ -389,7 +406,7 @@ take_first (Search *search, PodCrewTask task, uint64_t *out)
   *out = entry->candidate;
   if (judge_entry (search, entry) != MAY_BE_BEST)
     return false;
-  if (task == POD_CREW_BOUND)
+  if (task != POD_CREW_RUN)
     {
       g_hash_table_insert (search->bounded, g_memdup2 (out, sizeof *out), GUINT_TO_POINTER (index));
       return true;
