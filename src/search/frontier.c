@@ -40,7 +40,13 @@ pod_frontier_at (const PodFrontier *frontier, guint index)
 const PodRunBound *
 pod_frontier_bound (const PodFrontier *frontier, const PodFrontierEntry *entry)
 {
-  return entry->near_index != G_MAXUINT ? &g_array_index (frontier->nearer, PodRunBound, entry->near_index) : &entry->bound;
+  return pod_frontier_nth_bound (frontier, entry, entry->n_nearer);
+}
+
+const PodRunBound *
+pod_frontier_nth_bound (const PodFrontier *frontier, const PodFrontierEntry *entry, guint n)
+{
+  return n > 0 ? &g_array_index (frontier->nearer, PodRunBound, entry->near_index[n - 1]) : &entry->bound;
 }
 
 static bool
@@ -96,7 +102,7 @@ pod_frontier_take (PodFrontier *frontier)
 void
 pod_frontier_add (PodFrontier *frontier, uint64_t candidate, uint64_t n_members, const PodRunBound *bound)
 {
-  const PodFrontierEntry entry = { .candidate = candidate, .bound = *bound, .near_index = G_MAXUINT, .n_members = (uint32_t) n_members };
+  const PodFrontierEntry entry = { .candidate = candidate, .bound = *bound, .n_members = (uint32_t) n_members };
 
   g_array_append_val (frontier->entries, entry);
   push (frontier, frontier->entries->len - 1);
@@ -110,8 +116,8 @@ pod_frontier_put_back (PodFrontier *frontier, guint index, const PodRunBound *ne
   const PodRunBound bound = { .time_ps = MAX (nearer->time_ps, known.time_ps),
                               .bytes = entry->n_members > 1 ? known.bytes : MAX (nearer->bytes, known.bytes) }; /* others may hold less */
 
-  entry->n_nearer++;
-  entry->near_index = frontier->nearer->len;
+  g_assert (entry->n_nearer < POD_FRONTIER_NEARER);
+  entry->near_index[entry->n_nearer++] = frontier->nearer->len;
   g_array_append_val (frontier->nearer, bound);
   push (frontier, index);
 }

@@ -5,12 +5,17 @@
 /* Candidates that may still be among the best, least bound first. A bound is replaced by a nearer one when its candidate comes first: most
  * never do, and nearer bounds cost more. */
 
+enum
+{
+  POD_FRONTIER_NEARER = 2, /* by a layer, by the program */
+};
+
 typedef struct
 {
   uint64_t candidate;
   PodRunBound bound; /* of the job alone */
-  guint near_index;  /* of the nearer bound, G_MAXUINT: none yet */
-  uint8_t n_nearer;  /* how many such were found, each nearer than the one before */
+  guint near_index[POD_FRONTIER_NEARER]; /* of nearer bounds, each nearer than the one before */
+  uint8_t n_nearer;
   uint32_t n_members; /* more than 1: the candidate is the head of so many, none of which takes less time; 0: they are there themselves */
 } PodFrontierEntry;
 
@@ -28,6 +33,8 @@ guint pod_frontier_n (const PodFrontier *frontier);
 const PodFrontierEntry *pod_frontier_at (const PodFrontier *frontier, guint index);
 /* The nearest bound that is known of it. */
 const PodRunBound *pod_frontier_bound (const PodFrontier *frontier, const PodFrontierEntry *entry);
+/* The @n-th that is known of it, 0 the loosest. */
+const PodRunBound *pod_frontier_nth_bound (const PodFrontier *frontier, const PodFrontierEntry *entry, guint n);
 /* Those not taken. */
 guint pod_frontier_n_left (const PodFrontier *frontier);
 /* The one that would be taken next, NULL none. */

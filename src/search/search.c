@@ -268,9 +268,11 @@ judge (const Search *search, uint64_t candidate, const PodRunBound *bound)
 static Verdict
 judge_entry (const Search *search, const PodFrontierEntry *entry)
 {
-  const Verdict verdict = judge (search, entry->candidate, &entry->bound);
+  Verdict verdict = MAY_BE_BEST;
 
-  return verdict != MAY_BE_BEST ? verdict : judge (search, entry->candidate, pod_frontier_bound (search->frontier, entry));
+  for (guint n = 0; n <= entry->n_nearer && verdict == MAY_BE_BEST; n++)
+    verdict = judge (search, entry->candidate, pod_frontier_nth_bound (search->frontier, entry, n));
+  return verdict;
 }
 
 static void

@@ -307,7 +307,7 @@ START_TEST (frontier_is_in_order)
       const int64_t value = _i == 1 ? (int64_t) bound->bytes : bound->time_ps;
 
       ck_assert_ptr_eq (first, pod_frontier_at (frontier, index));
-      if (first->near_index == G_MAXUINT && first->candidate % 3 == 0)
+      if (first->n_nearer == 0 && first->candidate % 3 == 0)
         {
           pod_frontier_put_back (frontier, index, &(PodRunBound){ .time_ps = _i == 1 ? 0 : value + 5, .bytes = (double) value + 5 });
           continue;
