@@ -72,6 +72,16 @@ if "$PODSIM" "${job[@]}" --db probe.sqlite --space tp=8 --space pp=1 --space cp=
   "$PODSIM" "${job[@]}" --db killed.sqlite --timings >/dev/null 2>again.err
   verdict all-kept "$([ "$(runs_of again.err)" = 0 ] || echo "$(runs_of again.err) runs are made again")"
 
+  # A sweep likewise: no row is made twice, and the last answer is that of one that nobody killed
+  grid=(sweep --topology h100:8x2 --model llama3-8b --seq-len 4096 --vary global-batch=32:256:*2 --vary "layout=fsdp=16;dp=2 tp=8;dp=4 tp=2 pp=2" --vary recompute=none,full)
+  "$PODSIM" "${grid[@]}" --csv whole.csv --json whole.json >/dev/null 2>&1
+  for after in 0.05 0.1 0.2; do
+    { timeout -s KILL $after "$PODSIM" "${grid[@]}" --jobs 2 --db sweep.sqlite; } >/dev/null 2>&1
+  done
+  "$PODSIM" "${grid[@]}" --jobs 2 --db sweep.sqlite --csv killed.csv --json killed-sweep.json >/dev/null 2>sweep.err
+  kept=$("$PODSIM" results sweep.sqlite --csv 2>/dev/null | tail -n +2 | wc -l)
+  verdict killed-sweep "$(cmp whole.csv killed.csv 2>&1; cmp whole.json killed-sweep.json 2>&1; [ "$kept" -eq 24 ] || echo "$kept rows are kept, not 24: $(cat sweep.err)")"
+
   # Two at once into one file
   "$PODSIM" "${job[@]}" --db both.sqlite --json both1.json >/dev/null 2>both1.err &
   "$PODSIM" "${job[@]}" --objective memory --db both.sqlite --json both2.json >/dev/null 2>both2.err
