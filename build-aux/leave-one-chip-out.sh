@@ -42,12 +42,23 @@ core_rate ()
     awk 'NR == 1 { per_core = $2 / $3; if (NF < 3) per_core = $1 / $2; next } { sum += $1 / ($2 / $3) } END { printf "  <core_bandwidth value=\"%.4g GB/s\" source=\"as other chips\"/>\n", sum / (NR - 1) * per_core }'
 }
 
-# attention_rate CHIP OTHERS...: a line with CHIP's matmul efficiency times the part of theirs that attention reaches on the others
-attention_rate ()
+# attention CHIP OTHERS...: lines with what attention reaches but for the softmax, and how much of the softmax is not hidden by matrix units
+# that run beside it, as on the others: fill_attention of src/topology/chip.c
+attention ()
 {
   local chip
-  for chip; do echo "$(value "$chip" attention_efficiency) $(value "$chip" matmul_efficiency)"; done |
-    awk 'NR == 1 { own = $2; next } { sum += $1 / $2 } END { printf "  <attention_efficiency value=\"%.4g\" source=\"as other chips\"/>\n", own * sum / (NR - 1) }'
+  for chip; do
+    echo "$(value "$chip" peak_bf16) $(value "$chip" cores_per_chip) $(value "$chip" clock) $(value "$chip" attention_efficiency) $(value "$chip" attention_softmax_dims)"
+  done | awk '
+    { flops = $1 * 1e3 / $2 / $3; dims = flops / 64 }
+    NR == 1 { own = dims; is_beside = flops > 3000; next }
+    { reached += $4 * (1 + $5 / 128) }
+    flops > 3000 { exposed += $5 / dims; n++ }
+    END {
+      own *= is_beside ? exposed / n : 1
+      printf "  <attention_efficiency value=\"%.4g\" source=\"as other chips\"/>\n", reached / (NR - 1) / (1 + own / 128)
+      printf "  <attention_softmax_dims value=\"%.4g\" source=\"as other chips\"/>\n", own
+    }'
 }
 
 # strip CHIP RATIO OTHERS: of its file what is no datasheet
@@ -55,8 +66,8 @@ strip ()
 {
   # shellcheck disable=SC2086 # the other chips, apart
   awk -v power="$(awk -v t="$(value "$1" tdp)" -v r="$2" 'BEGIN { printf "%.0f", t * r }')" \
-    -v others="$(means attention_softmax_dims= 'attention_launch= us' 'cast_launch= us' 'attention_block= us' matmul_hbm_efficiency= \
-      'tile_overhead= us' 'split_k_overhead= us' -- $3; core_rate "$1" $3; attention_rate "$1" $3)" '
+    -v others="$(means 'attention_launch= us' 'cast_launch= us' 'attention_block= us' matmul_hbm_efficiency= \
+      'tile_overhead= us' 'split_k_overhead= us' -- $3; core_rate "$1" $3; attention "$1" $3)" '
     /<[a-z0-9_]*_surface/ { skip = 1 }
     /<(attention_[a-z0-9_]*|cast_launch|matmul_hbm_efficiency|core_bandwidth|tile_overhead|split_k_overhead|unaligned_matmul|matmul_power|clock_spread|hbm_efficiency|network_efficiency|collective_launch) / { skip = 2 }
     !skip && /<\/chip>/ { print others; printf "  <matmul_power value=\"%s W\" source=\"as other chips\"/>\n", power }

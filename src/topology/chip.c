@@ -296,18 +296,43 @@ fill_core_rate (PodChip *chip, GPtrArray *assumptions)
     g_ptr_array_add (assumptions, g_strdup_printf ("chip '%s' gives no core_bandwidth: %g bytes for each FLOP of a core's bf16 peak assumed", chip->name, bytes_per_flop));
 }
 
-/* Attention reaches a part of what matmuls do on the same cores, at the same clock: the mean of A100, H100 and B200 as fitted, 0.488, 0.586
- * and 0.537. */
-static void
-fill_attention (PodChip *chip, GPtrArray *assumptions)
+/* Does the file give the row of that name? */
+static bool
+is_given (const bool *given, const char *name)
 {
-  const double of_matmuls = 0.537;
+  for (size_t i = 0; i < pod_chip_n_rows; i++)
+    if (strcmp (pod_chip_rows[i].name, name) == 0)
+      return given[i];
+  return false;
+}
 
-  if (chip->attention_efficiency > 0)
+/* A (query, key) pair costs 4 x head_dim FLOPs and an exponential, of which a core makes 16 a clock, in all generations (CUDA C++
+ * Programming Guide, throughput of arithmetic instructions). So the softmax costs as much as FLOPs of a core and clock / 64 elements of
+ * head_dim, 32 on A100, 64 on H100, 129 on B200: fitted 34, 20 and 46. Matrix units that do more than A100's 2,048 FLOPs a clock run
+ * beside the other instructions (wgmma, tcgen05), which hides two thirds. Without the softmax the three reach 0.552, 0.562 and 0.544. */
+static void
+fill_attention (PodChip *chip, const bool *given, GPtrArray *assumptions)
+{
+  const double exponentials = 16.0, most_in_step = 3000.0, exposed_ratio = 0.334, efficiency = 0.5525;
+  const double fitted_mean = 33.0; /* where no clock is given */
+  const double core_flops = chip->clock_hz > 0 ? chip->peak_flops_per_s[POD_DTYPE_BF16].nominal / (double) MAX (chip->cores_per_chip, 1) / chip->clock_hz : 0.0;
+
+  if (chip->family == POD_FAMILY_TPU || chip->mxu_dim > 0)
     return;
-  chip->attention_efficiency = round (of_matmuls * chip->matmul_efficiency * 1e4) / 1e4;
+  if (!is_given (given, "attention_softmax_dims"))
+    {
+      const double dims = core_flops / exponentials / 4.0 * (core_flops > most_in_step ? exposed_ratio : 1.0);
+
+      chip->attention_softmax_dims = core_flops > 0 ? round (dims * 10.0) / 10.0 : fitted_mean;
+      if (assumptions != NULL)
+        g_ptr_array_add (assumptions, g_strdup_printf ("chip '%s' gives no attention_softmax_dims: %.3g assumed, %s", chip->name, chip->attention_softmax_dims,
+                                                       core_flops > 0 ? "by the FLOPs of a core and clock" : "for it gives no clock"));
+    }
+  if (is_given (given, "attention_efficiency"))
+    return;
+  chip->attention_efficiency = round (efficiency / (1.0 + chip->attention_softmax_dims / 128.0) * 1000.0) / 1000.0;
   if (assumptions != NULL)
-    g_ptr_array_add (assumptions, g_strdup_printf ("chip '%s' gives no attention_efficiency: %g of matmul_efficiency assumed", chip->name, of_matmuls));
+    g_ptr_array_add (assumptions, g_strdup_printf ("chip '%s' gives no attention_efficiency: %g assumed, %g but for the softmax", chip->name, chip->attention_efficiency, efficiency));
 }
 
 static bool
@@ -352,7 +377,7 @@ chip_from_xml (const PodXml *xml, GPtrArray *assumptions, GError **error)
       return NULL;
     }
   fill_core_rate (chip, assumptions);
-  fill_attention (chip, assumptions);
+  fill_attention (chip, given, assumptions);
   if (chip->note != NULL && assumptions != NULL)
     g_ptr_array_add (assumptions, g_strdup_printf ("%s: %s", chip->name, chip->note));
   return g_steal_pointer (&chip);

@@ -363,6 +363,40 @@ START_TEST (test_users_file)
 }
 END_TEST
 
+/* 2,048 FLOPs a core and clock over 16 exponentials of 4 FLOPs each are 32 elements, and
+ * 0.5525 / (1 + 32/128) = 0.442; 8,192 are 128, of which matrix units beside leave 0.334: 42.8, and
+ * 0.5525 / (1 + 42.8/128) = 0.414; each to three digits. What a file gives stays, be it 0. */
+static const struct
+{
+  const char *facts;
+  double dims;
+  double efficiency;
+} attention_cases[] = {
+  { "<peak_bf16 value=\"307.2 TFLOP/s\"/>\n", 32, 0.442 },
+  { "<peak_bf16 value=\"1228.8 TFLOP/s\"/>\n", 42.8, 0.414 },
+  { "<peak_bf16 value=\"1228.8 TFLOP/s\"/>\n<attention_softmax_dims value=\"0\"/>\n", 0, 0.553 },
+  { "<peak_bf16 value=\"1228.8 TFLOP/s\"/>\n<attention_efficiency value=\"0.3\"/>\n", 42.8, 0.3 },
+};
+
+START_TEST (test_attention_by_the_core)
+{
+  g_autofree char *text = g_strconcat (
+      HEAD, attention_cases[_i].facts,
+      "<cores_per_chip value=\"100\"/>\n<clock value=\"1.5 GHz\"/>\n"
+      "<hbm_capacity value=\"64 GB\"/>\n<hbm_bandwidth value=\"2 TB/s\"/>\n"
+      "<scale_up_bandwidth value=\"400 GB/s\"/>\n</chip>\n",
+      NULL);
+  g_autofree char *file = write_chip (text);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (PodChip) chip = pod_chip_load (file, NULL, &error);
+
+  g_remove (file);
+  ck_assert_msg (chip != NULL, "%s", error != NULL ? error->message : "");
+  ck_assert_double_eq_tol (chip->attention_softmax_dims, attention_cases[_i].dims, 1e-9);
+  ck_assert_double_eq_tol (chip->attention_efficiency, attention_cases[_i].efficiency, 1e-3);
+}
+END_TEST
+
 static const struct
 {
   const char *text;
@@ -437,6 +471,8 @@ chip_suite (void)
   tcase_add_test (tests, test_get_reads_back);
   tcase_add_loop_test (tests, test_set_refusals, 0, G_N_ELEMENTS (set_cases));
   tcase_add_test (tests, test_users_file);
+  tcase_add_loop_test (tests, test_attention_by_the_core, 0,
+                       (int) G_N_ELEMENTS (attention_cases));
   tcase_add_loop_test (tests, test_file_refusals, 0, G_N_ELEMENTS (file_cases));
   tcase_add_test (tests, test_unknown_chip);
   suite_add_tcase (suite, tests);
