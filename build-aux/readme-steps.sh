@@ -22,10 +22,10 @@ TV5P_11	MaxText 512 B
 TR01	GPT-3 175B, MaxText, one logged step
 END
 
-# H800-hours for 10^12 tokens: arXiv 2412.19437, 1: 180 K
+# H800-hours for 10^12 tokens: arXiv 2412.19437, 1: 180 K; scales of 1 x 128 and 128 x 128 (3.3), one module of multi-token prediction (4.2)
 "$PODSIM" run --framework megatron --set framework.launch=0s --topology h800:8x256 --model deepseek-v3 \
-  --layout 'pp=16 dp=128 ep=64' --schedule dualpipe --stage-layers balanced --dtype fp8 --dispatch-dtype fp8 \
-  --route-nodes 4 --recompute selective --zero 1 --global-batch 15360 --micro-batch 1 --seq-len 4096 --tokens 1e12 \
+  --layout 'pp=16 dp=128 ep=64' --schedule dualpipe --stage-layers balanced --mtp 1 --dtype fp8 --scaling block \
+  --dispatch-dtype fp8 --route-nodes 4 --recompute selective --zero 1 --global-batch 15360 --micro-batch 1 --seq-len 4096 --tokens 1e12 \
   --json "$work/deepseek" >/dev/null || [ $? -eq 3 ] # its memory is not the question here
 # arXiv 2407.21783, table 4: 400 TFLOP/s a GPU; virtual stages are not stated
 "$PODSIM" run --framework megatron --grad-dtype bf16 --reduce-dtype bf16 --overlap-dp --topology h100:8x2048 --model llama3-405b \

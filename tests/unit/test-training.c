@@ -149,8 +149,8 @@ static const struct
   uint64_t n_chips;
   const char *expected;
 } machines[] = {
-  { "A100-SXM-80GB", "8-GPU NVLink nodes; 4x100 Gb/s RoCE per node", 256, "a100:8x32,nic=50Gb/s" },
-  { "A100-SXM-80GB (Jean Zay)", "4x Omni-Path 100 Gb/s per node", 360, "a100:8x45,nic=50Gb/s" },
+  { "A100-SXM-80GB", "8-GPU NVLink nodes; 4x100 Gb/s RoCE per node", 256, "a100:8x32,nic=50Gb/s,nics=4" },
+  { "A100-SXM-80GB (Jean Zay)", "4x Omni-Path 100 Gb/s per node", 360, "a100:8x45,nic=50Gb/s,nics=4" },
   { "DGX-GB200", "NVL72 domain", 256, "gb200:64x4" },
   { "DGX-GB300", "NVL72 domain", 72, "gb300:72x1" },
   { "DGX-B300", "8-GPU NVLink nodes", 64, "b300:8x8" },
