@@ -292,9 +292,12 @@ validate: all
 published-layouts: all
 	$(Q)PODSIM=$(CURDIR)/$(PODSIM) build-aux/published-layouts.sh
 
-.PHONY: bench
+.PHONY: bench bench-growth
 bench: all $(BENCH_PROGRAMS)
 	$(Q)BUILD=$(CURDIR)/$(BUILD) build-aux/bench.sh
+
+bench-growth: all
+	$(Q)BUILD=$(CURDIR)/$(BUILD) build-aux/growth.sh
 
 # clang only: builds the fuzz targets with libFuzzer; run one with its corpus folder as argument
 .PHONY: fuzz
@@ -381,6 +384,7 @@ help:
 	@echo 'make run          install what is missing, build, simulate one training step (results in build/run)'
 	@echo 'make check        install what is missing, build, run every test; UPDATE=1 TESTS="WORD..." V=1'
 	@echo 'make check-browser, bench, fuzz    tests in a browser, speed, libFuzzer (clang)'
+	@echo 'make bench-growth                 how a step grows with ranks, layers and microbatches; GROWTH=131072 ranks at most'
 	@echo 'make calibrate-training           what steps lose, fitted to half of the published ones (docs/validation.md)'
 	@echo 'make calibrate, validate           cost tables from the measured ones, and their errors (docs/model/libraries.md, kernels.md)'
 	@echo 'make published-layouts            published layouts beside the best that a search finds (docs/guide/search.md)'
