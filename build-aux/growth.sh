@@ -25,7 +25,7 @@ row ()
   valgrind --tool=callgrind --callgrind-out-file="$scratch/callgrind" "$BUILD/podsim" run "$@" >"$scratch/out" 2>"$scratch/log"
   instructions=$(awk '/Collected/ { print $NF }' "$scratch/log")
   awk -v what="$what" -v n="$n" -v i="$instructions" -v s="$s" -v kib="$kib" 'BEGIN {
-    printf "%-14s %8d %16d %12.0f %9.2f %10s\n", what, n, i, i / n, s, kib }'
+    printf "%-14s %8d %16.0f %12.0f %9.2f %10s\n", what, n, i, i / n, s, kib }'
 }
 
 printf '%-14s %8s %16s %12s %9s %10s\n' '' n instructions 'for one' s KiB

@@ -47,9 +47,9 @@ void pod_route_links (const PodRoute *route, uint32_t group, uint32_t *out);
 
 typedef struct
 {
-  uint32_t n_entries;
   PodPathEntry *entries;  /* (owned) links are link colours; NULL: to be made by pod_fold_path */
   double analytic_s_per_byte;
+  uint32_t n_entries;
   uint32_t group;         /* a group of the colour, whose plan gives ratio and latency */
 } PodFoldedPath;
 

@@ -51,7 +51,7 @@ pod_bundles_init (PodBundles *bundles, uint32_t n_links, const double *capacity_
   g_autofree LinkCapacity *sorted = g_new (LinkCapacity, n_links + 1);
 
   bundles->n_links = n_links;
-  bundles->links = g_new0 (PodLink, n_links);
+  bundles->bundle_of_link = g_new0 (uint32_t, n_links);
   bundles->bundles = g_new (PodBundle, n_links);
   bundles->capacity = g_new (uint64_t, n_links);
   bundles->first_free_node = POD_NO_INDEX;
@@ -63,7 +63,7 @@ pod_bundles_init (PodBundles *bundles, uint32_t n_links, const double *capacity_
       if (i == 0 || sorted[i].capacity != sorted[i - 1].capacity)
         add_bundle (bundles, (PodBundle){ .first_node = POD_NO_INDEX, .first_piece = POD_NO_INDEX },
                     sorted[i].capacity);
-      bundles->links[sorted[i].link].bundle = bundles->n_bundles - 1;
+      bundles->bundle_of_link[sorted[i].link] = bundles->n_bundles - 1;
       bundles->bundles[bundles->n_bundles - 1].n_links++;
     }
 }
@@ -71,7 +71,7 @@ pod_bundles_init (PodBundles *bundles, uint32_t n_links, const double *capacity_
 void
 pod_bundles_clear (PodBundles *bundles)
 {
-  g_free (bundles->links);
+  g_free (bundles->bundle_of_link);
   g_free (bundles->bundles);
   g_free (bundles->capacity);
   g_free (bundles->meters);
@@ -179,11 +179,7 @@ find_pieces (PodBundles *bundles, const PodTransfer *transfer)
     {
       const PodPathEntry *entry = &transfer->path[i];
       g_assert (entry->link < bundles->n_links && entry->share_q32 > 0);
-      PodLink *link = &bundles->links[entry->link];
-      /* A path has a link at most once */
-      g_assert (link->entered != transfer->serial);
-      link->entered = transfer->serial;
-      uint32_t piece = find_piece (bundles, link->bundle, entry->share_q32);
+      uint32_t piece = find_piece (bundles, bundles->bundle_of_link[entry->link], entry->share_q32);
       bundles->pieces[piece].n_links++;
       bundles->entry_piece[i] = piece;
     }
@@ -223,7 +219,7 @@ put_on_pieces (PodNetwork *network, uint32_t index)
     }
   if (bundles->n_bundles > n_before)
     for (uint32_t i = 0; i < transfer->n_entries; i++)
-      bundles->links[transfer->path[i].link].bundle
+      bundles->bundle_of_link[transfer->path[i].link]
           = bundles->pieces[bundles->entry_piece[i]].target;
   transfer->first_node = POD_NO_INDEX;
   for (uint32_t p = 0; p < bundles->n_pieces; p++)
@@ -329,7 +325,7 @@ check_transfer (const PodNetwork *network, uint32_t index, uint64_t *share_q32)
     }
   for (uint32_t i = 0; i < transfer->n_entries; i++)
     is_good = is_good
-              && share_q32[bundles->links[transfer->path[i].link].bundle]
+              && share_q32[bundles->bundle_of_link[transfer->path[i].link]]
                      == transfer->path[i].share_q32;
   for (uint32_t i = transfer->first_node; i != POD_NO_INDEX; i = bundles->nodes[i].next_of_transfer)
     share_q32[bundles->nodes[i].bundle] = 0;
@@ -344,7 +340,7 @@ pod_bundles_check (const PodNetwork *network)
   g_autofree uint64_t *share_q32 = g_new0 (uint64_t, bundles->n_bundles + 1);
 
   for (uint32_t l = 0; l < bundles->n_links; l++)
-    n_links[bundles->links[l].bundle]++;
+    n_links[bundles->bundle_of_link[l]]++;
   for (uint32_t b = 0; b < bundles->n_bundles; b++)
     if (n_links[b] != bundles->bundles[b].n_links || !check_bundle (network, b))
       return false;

@@ -249,7 +249,7 @@ pod_flow_check (const PodNetwork *network)
   if (network->flow.n_dirty > 0)
     return true;
   for (uint32_t l = 0; l < bundles->n_links; l++)
-    capacity[l] = bundles->capacity[bundles->links[l].bundle];
+    capacity[l] = bundles->capacity[bundles->bundle_of_link[l]];
   for (uint32_t t = 0; t < network->n_transfers; t++)
     if (network->transfers[t].phase == POD_PHASE_BYTES)
       {

@@ -81,12 +81,6 @@ typedef struct
   uint32_t first_piece; /* scratch of entering */
 } PodBundle;
 
-typedef struct
-{
-  uint64_t entered; /* serial of the transfer that entered it last */
-  uint32_t bundle;
-} PodLink;
-
 /* The links of a path that lie in one bundle and have one share. */
 typedef struct
 {
@@ -99,7 +93,7 @@ typedef struct
 
 typedef struct
 {
-  PodLink *links;
+  uint32_t *bundle_of_link;
   uint32_t n_links;
   PodBundle *bundles;
   uint64_t *capacity;   /* by bundle, 1/256 bytes/s */

@@ -510,7 +510,7 @@ pod_network_measure (PodNetwork *network)
 static PodLinkMeter
 meter_of (const PodNetwork *network, uint32_t link)
 {
-  const uint32_t index = network->bundles.links[link].bundle;
+  const uint32_t index = network->bundles.bundle_of_link[link];
   const PodBundle *bundle = &network->bundles.bundles[index];
   PodLinkMeter meter = { 0 };
 
