@@ -16,7 +16,7 @@ enum
   N_LEAST = 8,         /* with room for fewer, nothing would be found */
   N_FRUITLESS = 4096,  /* records in a row after which no more is found */
   N_OF_EVENT = 3,
-  MAX_BYTES = 1 << 26, /* of all records: those of a run that is not folded are large */
+  MAX_BYTES = 1 << 23, /* of all records: those of a run that is not folded are large */
 };
 
 typedef struct
