@@ -80,7 +80,8 @@ n_channels (const PodPlanRequest *request)
   uint32_t up, down;
   PodLink link;
 
-  if (topology->n_nics == 0 || !pod_topology_nic_links (topology, request->group->devices[0], &up, &down))
+  if (topology->n_nics == 0
+      || !pod_topology_nic_links (topology, request->group->devices[0], &up, &down))
     return 0;
   pod_topology_link (topology, up, &link);
   nic_bytes_per_s = link.bytes_per_s.nominal / per_chip;

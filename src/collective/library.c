@@ -298,7 +298,8 @@ read_tree_channels (const PodXml *xml, PodXmlNode *node, PodLibraryDevice *devic
     {
       double *rate = &device->tree_channel_bytes_per_s[k];
 
-      if (!pod_xml_get_quantity (xml, node, tree_channel_attributes[k], POD_UNIT_BYTES_PER_S, false, rate, error))
+      if (!pod_xml_get_quantity (xml, node, tree_channel_attributes[k], POD_UNIT_BYTES_PER_S, false,
+                                 rate, error))
         return false;
       if (!(*rate >= 0 && *rate < 1e15))
         return pod_xml_error (xml, node, error, "%s must be a rate", tree_channel_attributes[k]);
@@ -306,8 +307,9 @@ read_tree_channels (const PodXml *xml, PodXmlNode *node, PodLibraryDevice *devic
   device->tree_channel_source = pod_xml_attr (node, "tree_channel_source");
   if ((device->tree_channel_bytes_per_s[0] > 0) != (device->tree_channel_bytes_per_s[1] > 0)
       || (device->tree_channel_bytes_per_s[0] > 0) != (device->tree_channel_source != NULL))
-    return pod_xml_error (xml, node, error,
-                          "tree_channel_rate_2, tree_channel_rate and tree_channel_source go together");
+    return pod_xml_error (
+        xml, node, error,
+        "tree_channel_rate_2, tree_channel_rate and tree_channel_source go together");
   return true;
 }
 

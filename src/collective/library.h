@@ -139,14 +139,14 @@ typedef struct
   PodCollectiveKind kind;
   PodDtype dtype;
   uint32_t n_ranks;
-  unsigned n_steps;         /* inside a node; all-to-all: the peers */
-  unsigned n_net_steps;     /* between nodes */
-  double net_latency_s;     /* of those steps' links */
-  double inside_s_per_byte; /* slowest scale-up link at its nominal rate, per payload byte */
-  double across_s_per_byte; /* slowest NIC or tree link */
+  unsigned n_steps;          /* inside a node; all-to-all: the peers */
+  unsigned n_net_steps;      /* between nodes */
+  double net_latency_s;      /* of those steps' links */
+  double inside_s_per_byte;  /* slowest scale-up link at its nominal rate, per payload byte */
+  double across_s_per_byte;  /* slowest NIC or tree link */
   double channel_s_per_byte; /* what the library believes of its channels between nodes; 0 = none */
-  double own_s_per_byte;    /* 1/n of the payload at the nominal rate of a port */
-  double floor_s;           /* of the chip: replaces launch where the entry is "*" */
+  double own_s_per_byte;     /* 1/n of the payload at the nominal rate of a port */
+  double floor_s;            /* of the chip: replaces launch where the entry is "*" */
 } PodLibraryShape;
 
 typedef struct
