@@ -434,6 +434,61 @@ cells_of (sqlite3_stmt *statement)
   return cells;
 }
 
+/* Numbers by their size, before words. */
+static int
+compare_cells (const char *a, const char *b)
+{
+  double x, y;
+  const bool has_x = pod_parse_quantity (a, POD_UNIT_COUNT, &x, NULL);
+  const bool has_y = pod_parse_quantity (b, POD_UNIT_COUNT, &y, NULL);
+
+  if (has_x && has_y && x != y)
+    return x < y ? -1 : 1;
+  return has_x != has_y ? (int) has_y - (int) has_x : strcmp (a, b);
+}
+
+/* By the options in @data (element-type int), columns that are not empty everywhere. */
+static gint
+compare_runs (gconstpointer a, gconstpointer b, gpointer data)
+{
+  const GArray *options = data;
+  char *const *x = *(char *const *const *) a;
+  char *const *y = *(char *const *const *) b;
+
+  for (guint i = 0; i < options->len; i++)
+    {
+      const int column = g_array_index (options, int, i);
+      const int order = strcmp (x[column], y[column]) == 0 ? 0 : compare_cells (x[column], y[column]);
+
+      if (order != 0)
+        return order;
+    }
+  return strcmp (x[0], y[0]); /* keys */
+}
+
+/* Runs come as they end, in another order with another number of threads: the heading apart, they are listed by what they are runs of.
+ * O(n log n) */
+static void
+sort_runs (GPtrArray *rows)
+{
+  g_autoptr (GPtrArray) runs = g_ptr_array_new ();
+  g_autoptr (GArray) options = g_array_new (FALSE, FALSE, sizeof (int));
+  int column = 1;
+
+  for (guint i = 1; i < rows->len; i++)
+    g_ptr_array_add (runs, g_ptr_array_index (rows, i));
+  for (const PodOption *option = pod_scenario_options; option->name != NULL; option++, column++)
+    for (guint i = 0; i < runs->len; i++)
+      if (*((char **) g_ptr_array_index (runs, i))[column] != '\0')
+        {
+          g_array_append_val (options, column);
+          break;
+        }
+  g_ptr_array_sort_with_data (runs, compare_runs, options);
+  for (guint i = 0; i < runs->len; i++)
+    rows->pdata[i + 1] = g_ptr_array_index (runs, i);
+}
+
 /* @why: NULL for SQLite's words. */
 static void
 refuse_where (PodDatabase *database, const char *where, const char *why, GError **error)
@@ -446,7 +501,7 @@ GPtrArray *
 pod_database_select (PodDatabase *database, const char *where, GError **error)
 {
   g_autoptr (GPtrArray) rows = g_ptr_array_new_with_free_func (free_cells);
-  g_autofree char *sql = g_strdup_printf ("SELECT * FROM run WHERE (%s\n) ORDER BY rowid", where != NULL ? where : "1");
+  g_autofree char *sql = g_strdup_printf ("SELECT * FROM run WHERE (%s\n)", where != NULL ? where : "1");
   sqlite3_stmt *statement = NULL;
   const char *rest = NULL;
   int status;
@@ -465,7 +520,10 @@ pod_database_select (PodDatabase *database, const char *where, GError **error)
     g_ptr_array_add (rows, cells_of (statement));
   sqlite3_finalize (statement);
   if (status == SQLITE_DONE)
-    return g_steal_pointer (&rows);
+    {
+      sort_runs (rows);
+      return g_steal_pointer (&rows);
+    }
   refuse_where (database, where, NULL, error);
   return NULL;
 }

@@ -25,6 +25,6 @@ bool pod_database_find (PodDatabase *database, const char *key, PodRow *row);
 /* Keeps rows, all or none. @keys, @scenarios, @rows: @n of each; a key that is there already is replaced. */
 bool pod_database_add (PodDatabase *database, char *const *keys, PodScenario *const *scenarios, const PodRow *rows, unsigned n, GError **error);
 
-/* Cells of the runs for which the SQL expression @where (NULL: all) holds, in the order in which they came, the heading first. Errors: INVALID
+/* Cells of the runs for which the SQL expression @where (NULL: all) holds, by their options, the heading first: one order, however they came. Errors: INVALID
  * with SQLite's words about @where. Returns: (transfer full) (element-type GStrv) */
 GPtrArray *pod_database_select (PodDatabase *database, const char *where, GError **error);
