@@ -255,6 +255,25 @@ enumeration_clear (Enumeration *e)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Enumeration, enumeration_clear)
 
+/* What divides the layers, or them with the embedding and the head as one each. Returns: (transfer full) */
+static GArray *
+chunks_of_layers (uint64_t n_layers)
+{
+  g_autoptr (GArray) of_all = divisors (n_layers + 2);
+  GArray *chunks = divisors (n_layers);
+
+  for (guint i = 0, at = 0; i < of_all->len; i++)
+    {
+      const uint32_t n = g_array_index (of_all, uint32_t, i);
+
+      while (at < chunks->len && g_array_index (chunks, uint32_t, at) < n)
+        at++;
+      if (at == chunks->len || g_array_index (chunks, uint32_t, at) != n)
+        g_array_insert_val (chunks, at, n);
+    }
+  return chunks;
+}
+
 /* Every degree that divides the devices; context only where there is attention, stages only where there are layers for them. */
 static bool
 set_degrees (Enumeration *e, GError **error)
@@ -271,7 +290,7 @@ set_degrees (Enumeration *e, GError **error)
       if (!take_values (e->space, pod_axis_name (a), fallback, &e->values[a], error))
         return false;
     }
-  return take_values (e->space, "vpp", divisors (model->n_layers), &e->vpp, error)
+  return take_values (e->space, "vpp", chunks_of_layers (model->n_layers), &e->vpp, error)
          && take_values (e->space, "ep", model->n_experts > 0 ? divisors (model->n_experts) : only_one (), &e->ep, error)
          && take_values (e->space, "etp", only_one (), &e->etp, error);
 }

@@ -112,15 +112,15 @@ make_space (const PodScenario *base, const char *const *limits)
   return space;
 }
 
-/* 8 = 2^3 devices in dp, fsdp, tp, cp: C(3+3,3) = 20 ways; with pp = 1, 2, 4 of 4 layers: 20 + 10 + 4. vpp of pp=2: 1, 2 (4 parts of 4 + 2
- * layers at most), of pp=4: 1. */
+/* 8 = 2^3 devices in dp, fsdp, tp, cp: C(3+3,3) = 20 ways; with pp = 1, 2, 4 of 4 layers: 20 + 10 + 4. vpp divides 4 layers, or 6 with the
+ * embedding and the head: of pp=2 1, 2 and 3 (6 parts), of pp=4 1. */
 START_TEST (every_degree_that_divides)
 {
   g_autoptr (PodScenario) base = make_job ("h100:8");
   g_autoptr (PodSpace) space = make_space (base, WORDS ("micro-batch=1", "recompute=none", "zero=0"));
 
-  ck_assert_uint_eq (space->layouts->len, 20 + 2 * 10 + 4);
-  ck_assert_uint_eq (space->n_candidates, 44);
+  ck_assert_uint_eq (space->layouts->len, 20 + 3 * 10 + 4);
+  ck_assert_uint_eq (space->n_candidates, 54);
 }
 END_TEST
 
