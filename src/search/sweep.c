@@ -183,7 +183,7 @@ add_tokens (const PodScenario *base, PodGrid *grid, GError **error)
       g_prefix_error (error, "--seq-len: ");
       return false;
     }
-  for (unsigned i = 0; i < 10 && tokens <= POD_MAX_STEP_TOKENS; i++, tokens *= 2)
+  for (unsigned i = 0; i < 10 && (double) tokens <= POD_MAX_STEP_TOKENS; i++, tokens *= 2)
     {
       g_autofree char *value = g_strdup_printf ("%" G_GUINT64_FORMAT, tokens);
 
