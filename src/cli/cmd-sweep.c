@@ -100,15 +100,6 @@ make_grid (PodScenario *scenario, const Options *options, const Preset *preset, 
   return false;
 }
 
-static bool
-any_fits (const GArray *rows)
-{
-  for (guint i = 0; i < rows->len; i++)
-    if (g_array_index (rows, PodRow, i).status == POD_ROW_FITS)
-      return true;
-  return false;
-}
-
 /* The row of the fewest chips that fits, all else as in row @index; NULL when none does, or nothing scales. */
 static const PodRow *
 scaling_base (const PodGrid *grid, const GArray *rows, guint index)
@@ -492,7 +483,7 @@ sweep (PodScenario *scenario, const Options *options)
       fprintf (stderr, "podsim: interrupted: not all combinations were run\n");
       return 1;
     }
-  return any_fits (rows) ? 0 : 3;
+  return pod_rows_any_fits (rows) ? 0 : 3;
 }
 
 int

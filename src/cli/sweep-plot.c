@@ -304,19 +304,10 @@ plot_heat (const PodGrid *grid, const GArray *rows, const char *folder, GError *
   return pod_report_plot (&plot, folder, error);
 }
 
-static bool
-any_fits (const GArray *rows)
-{
-  for (guint i = 0; i < rows->len; i++)
-    if (g_array_index (rows, PodRow, i).status == POD_ROW_FITS)
-      return true;
-  return false;
-}
-
 bool
 pod_cli_plot_sweep (const PodGrid *grid, const GArray *rows, PodObjective objective, const char *folder, GError **error)
 {
-  if (!any_fits (rows))
+  if (!pod_rows_any_fits (rows))
     return true;
   return plot_lines (grid, rows, &measures[POD_OBJECTIVE_TIME], folder, error) && plot_lines (grid, rows, &mfu_measure, folder, error)
          && (objective == POD_OBJECTIVE_TIME || plot_lines (grid, rows, &measures[objective], folder, error))

@@ -1,73 +1,10 @@
-#include "exec/account.h"
+#include "exec/account-private.h"
 
 #include <string.h>
 
 /* Of each stream the last stretches (ops that follow each other without a gap are one) are kept that ended behind the compute that is
  * accounted for: attribution follows who released whom a few steps back, and goes no further than that. */
 #define N_REMEMBERED 4
-
-/* One of them, in a list by rank, newest first. */
-typedef struct
-{
-  int64_t arrive_ps;
-  int64_t start_ps;
-  int64_t end_ps;
-  uint32_t next; /* in the pool, 0 none */
-  uint8_t stream;
-  uint8_t released_by;
-  uint8_t axis;
-  bool is_pipeline;
-} Span;
-
-typedef struct
-{
-  int64_t begin_ps;        /* where the rank's step begins: 0, or its first compute when steps overlap */
-  int64_t compute_end_ps;  /* up to here compute is accounted for: the end of the last op, or the start of the present one */
-  int64_t waited_ps;       /* in collectives, for ranks that came later */
-  int64_t end_ps;          /* of the last op of any kind */
-  int64_t bytes;
-  int64_t peak_bytes;
-  int64_t peak_at_ps;
-  int64_t most_bytes;      /* since the last mark */
-  uint64_t n_peaks;
-  uint32_t first_span;     /* in the pool, 0 none */
-  uint8_t last_stream;     /* which stream ended last */
-  bool has_begun;
-} Rank;
-
-typedef struct
-{
-  int64_t bytes;
-  uint32_t moving;
-} Effect;
-
-/* Of an op: at its start, then at its end. */
-typedef struct
-{
-  uint32_t first;
-  uint16_t n_at_start;
-  uint16_t n_at_end;
-} Effects;
-
-struct PodAccount
-{
-  const PodProgram *program;
-  uint32_t n_ranks;
-  const uint32_t *class_of; /* (transfer none) */
-  Effects *effects_of_op;
-  Effect *effects;
-  Rank *ranks;
-  PodBreakdown *breakdowns; /* by rank */
-  Span *spans;            /* the pool; that at 0 is of no use */
-  uint32_t n_spans;
-  uint32_t n_spans_allocated;
-  uint32_t first_free;    /* chained by next */
-  uint32_t n_moving;      /* labels that ops change; what ranks hold by the others is their class's for the whole step */
-  uint32_t *moving_label;
-  int64_t *by_moving;     /* [rank][moving] now */
-  uint32_t highest_rank;  /* the first of those with the highest peak so far */
-  int64_t *highest_by_label;
-};
 
 /* Returns: (transfer full) by label: its place among those that ops change, UINT32_MAX when they do not */
 static uint32_t *
@@ -101,7 +38,7 @@ list_effects (PodAccount *account, const PodOp *op, bool is_at_end, const uint32
 
       if (effect->is_at_end != is_at_end)
         continue;
-      account->effects[(*n)++] = (Effect){ .bytes = effect->bytes, .moving = moving[effect->label] };
+      account->effects[(*n)++] = (PodAccountEffect){ .bytes = effect->bytes, .moving = moving[effect->label] };
       n_listed++;
     }
   return n_listed;
@@ -114,8 +51,8 @@ make_effects (PodAccount *account)
   g_autofree uint32_t *moving = find_moving (account);
   uint32_t n = 0;
 
-  account->effects_of_op = g_new (Effects, program->ops->len + 1);
-  account->effects = g_new (Effect, program->effects->len + 1);
+  account->effects_of_op = g_new (PodAccountEffects, program->ops->len + 1);
+  account->effects = g_new (PodAccountEffect, program->effects->len + 1);
   for (guint i = 0; i < program->ops->len; i++)
     {
       const PodOp *op = &g_array_index (program->ops, PodOp, i);
@@ -131,7 +68,7 @@ make_effects (PodAccount *account)
 static void
 see_peak (PodAccount *account, uint32_t rank)
 {
-  const Rank *r = &account->ranks[rank];
+  const PodAccountRank *r = &account->ranks[rank];
   const int64_t highest = account->ranks[account->highest_rank].peak_bytes;
   const PodProgramClass *class = g_ptr_array_index (account->program->classes, account->class_of[rank]);
 
@@ -153,7 +90,7 @@ pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *cl
   account->n_ranks = n_ranks;
   account->class_of = class_of;
   make_effects (account);
-  account->ranks = g_new0 (Rank, n_ranks);
+  account->ranks = g_new0 (PodAccountRank, n_ranks);
   account->breakdowns = g_new0 (PodBreakdown, n_ranks);
   account->n_spans = 1;
   account->by_moving = g_new (int64_t, (size_t) n_ranks * account->n_moving + 1);
@@ -204,7 +141,7 @@ take_span (PodAccount *account)
   if (account->n_spans >= account->n_spans_allocated)
     {
       account->n_spans_allocated = MAX (64, account->n_spans_allocated + account->n_spans_allocated / 2);
-      account->spans = g_renew (Span, account->spans, account->n_spans_allocated);
+      account->spans = g_renew (PodAccountEntry, account->spans, account->n_spans_allocated);
     }
   return account->n_spans++;
 }
@@ -221,7 +158,7 @@ drop_span (PodAccount *account, uint32_t *link)
 }
 
 static void
-add_span (PodAccount *account, uint32_t *link, const Span *span)
+add_span (PodAccount *account, uint32_t *link, const PodAccountEntry *span)
 {
   const uint32_t index = take_span (account); /* may move the pool, in which links are; so @link is one of a rank */
 
@@ -232,16 +169,16 @@ add_span (PodAccount *account, uint32_t *link, const Span *span)
 
 /* Drops what compute has passed. Before the first compute nothing is: it asks what has released it. Returns: (nullable) the newest of the
  * stream that stays; @out_n: how many of it do */
-static Span *
+static PodAccountEntry *
 forget_spans (PodAccount *account, uint32_t rank, uint8_t stream, unsigned *out_n)
 {
-  Rank *r = &account->ranks[rank];
-  Span *newest = NULL;
+  PodAccountRank *r = &account->ranks[rank];
+  PodAccountEntry *newest = NULL;
 
   *out_n = 0;
   for (uint32_t *link = &r->first_span; *link != 0;)
     {
-      Span *span = &account->spans[*link];
+      PodAccountEntry *span = &account->spans[*link];
 
       if (r->has_begun && span->end_ps <= r->compute_end_ps)
         {
@@ -266,31 +203,22 @@ drop_oldest (PodAccount *account, uint32_t rank, uint8_t stream)
   drop_span (account, oldest);
 }
 
-/* The newest of a stream from @index on; NULL when there is none. */
-static const Span *
-newest_span (const PodAccount *account, uint32_t index, uint8_t stream)
-{
-  while (index != 0 && account->spans[index].stream != stream)
-    index = account->spans[index].next;
-  return index == 0 ? NULL : &account->spans[index];
-}
-
 /* Gives [from, to) away, where an op of @stream held up what came next: its bytes moving, then its wait for a peer, then what
  * held it up itself. */
 static void
 attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to_ps, uint8_t stream, unsigned depth)
 {
-  Rank *r = &account->ranks[rank];
+  PodAccountRank *r = &account->ranks[rank];
   PodBreakdown *out = &account->breakdowns[rank];
-  const Span *span;
+  const PodAccountEntry *span;
   int64_t end_ps;
   int64_t edge_ps;
 
   if (to_ps <= from_ps)
     return;
-  span = newest_span (account, r->first_span, stream);
+  span = pod_account_newest (account, r->first_span, stream);
   while (span != NULL && !(span->arrive_ps < to_ps && span->end_ps > from_ps))
-    span = newest_span (account, span->next, stream);
+    span = pod_account_newest (account, span->next, stream);
   if (stream == POD_STREAM_COMPUTE || span == NULL || depth > POD_N_STREAMS * N_REMEMBERED)
     {
       out->idle_ps += to_ps - from_ps;
@@ -318,7 +246,7 @@ attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to
 
 /* Whether @next follows @last on its stream without a gap, so that both are one stretch of bytes moving. */
 static bool
-continues (const Span *last, const PodAccountSpan *next)
+continues (const PodAccountEntry *last, const PodAccountSpan *next)
 {
   return next->released_by == next->stream && next->axis == last->axis && next->start_ps == next->arrive_ps && next->start_ps == last->end_ps
          && last->end_ps > 0;
@@ -328,7 +256,7 @@ continues (const Span *last, const PodAccountSpan *next)
 static bool
 was_pipeline (const PodAccount *account, uint32_t rank, uint8_t stream)
 {
-  const Span *span = newest_span (account, account->ranks[rank].first_span, stream);
+  const PodAccountEntry *span = pod_account_newest (account, account->ranks[rank].first_span, stream);
 
   return span != NULL && span->is_pipeline;
 }
@@ -336,7 +264,7 @@ was_pipeline (const PodAccount *account, uint32_t rank, uint8_t stream)
 void
 pod_account_compute (PodAccount *account, uint32_t rank, uint8_t released_by, int64_t now_ps)
 {
-  Rank *r = &account->ranks[rank];
+  PodAccountRank *r = &account->ranks[rank];
 
   if (!r->has_begun && account->program->steps_overlap && was_pipeline (account, rank, released_by))
     r->begin_ps = r->compute_end_ps = now_ps; /* the step before was still being run while it waited for its first activations */
@@ -348,7 +276,7 @@ pod_account_compute (PodAccount *account, uint32_t rank, uint8_t released_by, in
 void
 pod_account_compute_ended (PodAccount *account, uint32_t rank, PodPhase phase, int64_t now_ps)
 {
-  Rank *r = &account->ranks[rank];
+  PodAccountRank *r = &account->ranks[rank];
   PodBreakdown *breakdown = &account->breakdowns[rank];
   const int64_t took_ps = now_ps - r->compute_end_ps;
 
@@ -368,15 +296,15 @@ pod_account_compute_ended (PodAccount *account, uint32_t rank, PodPhase phase, i
 void
 pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span)
 {
-  Rank *r = &account->ranks[rank];
+  PodAccountRank *r = &account->ranks[rank];
   unsigned n;
-  Span *last = forget_spans (account, rank, span->stream, &n);
+  PodAccountEntry *last = forget_spans (account, rank, span->stream, &n);
 
   if (last != NULL && continues (last, span))
     last->end_ps = span->end_ps;
   else
     {
-      const Span new = { .arrive_ps = span->arrive_ps,
+      const PodAccountEntry new = { .arrive_ps = span->arrive_ps,
                          .start_ps = span->start_ps,
                          .end_ps = span->end_ps,
                          .stream = span->stream,
@@ -399,10 +327,10 @@ pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span
 bool
 pod_account_effects (PodAccount *account, uint32_t rank, uint32_t op, bool is_at_end, int64_t now_ps)
 {
-  const Effects *of_op = &account->effects_of_op[op];
-  const Effect *effects = account->effects + of_op->first + (is_at_end ? of_op->n_at_start : 0);
+  const PodAccountEffects *of_op = &account->effects_of_op[op];
+  const PodAccountEffect *effects = account->effects + of_op->first + (is_at_end ? of_op->n_at_start : 0);
   const unsigned n = is_at_end ? of_op->n_at_end : of_op->n_at_start;
-  Rank *r = &account->ranks[rank];
+  PodAccountRank *r = &account->ranks[rank];
   int64_t *by_moving = account->by_moving + (size_t) rank * account->n_moving;
 
   if (n == 0)
@@ -430,14 +358,14 @@ pod_account_finish (PodAccount *account, int64_t end_ps)
 
   for (uint32_t rank = 0; rank < account->n_ranks; rank++)
     {
-      Rank *r = &account->ranks[rank];
+      PodAccountRank *r = &account->ranks[rank];
 
       attribute (account, rank, r->compute_end_ps, r->end_ps, r->last_stream, 0);
       time_ps = MAX (time_ps, MAX (r->end_ps, r->compute_end_ps) - r->begin_ps);
     }
   for (uint32_t rank = 0; rank < account->n_ranks; rank++)
     {
-      Rank *r = &account->ranks[rank];
+      PodAccountRank *r = &account->ranks[rank];
 
       account->breakdowns[rank].idle_ps += time_ps - (MAX (r->end_ps, r->compute_end_ps) - r->begin_ps);
     }
@@ -453,7 +381,7 @@ pod_account_steal_breakdowns (PodAccount *account)
 int64_t
 pod_account_rank_own_time (const PodAccount *account, uint32_t rank)
 {
-  const Rank *r = &account->ranks[rank];
+  const PodAccountRank *r = &account->ranks[rank];
 
   return r->end_ps - r->begin_ps - r->waited_ps;
 }
@@ -473,7 +401,7 @@ pod_account_peak (const PodAccount *account, uint32_t rank)
 uint32_t
 pod_account_highest (const PodAccount *account, double *out_bytes, int64_t *out_at_ps, const int64_t **out_by_label)
 {
-  const Rank *r = &account->ranks[account->highest_rank];
+  const PodAccountRank *r = &account->ranks[account->highest_rank];
 
   *out_bytes = (double) r->peak_bytes;
   if (out_at_ps != NULL)
@@ -487,7 +415,7 @@ pod_account_highest (const PodAccount *account, double *out_bytes, int64_t *out_
 static void
 copy_spans (PodAccount *account, uint32_t index, uint32_t to)
 {
-  Span span;
+  PodAccountEntry span;
 
   if (index == 0)
     return;
@@ -500,7 +428,7 @@ void
 pod_account_copy (PodAccount *account, uint32_t from, uint32_t to)
 {
   const size_t n = account->n_moving;
-  Rank *r = &account->ranks[to];
+  PodAccountRank *r = &account->ranks[to];
 
   g_assert (to > from); /* so that it is not the first of those with its peak */
   while (r->first_span != 0)
@@ -511,122 +439,4 @@ pod_account_copy (PodAccount *account, uint32_t from, uint32_t to)
   account->breakdowns[to] = account->breakdowns[from];
   if (n > 0)
     memcpy (account->by_moving + to * n, account->by_moving + from * n, n * sizeof (int64_t));
-}
-
-/* -- skipping ---------------------------------------------------------------------------------------------------------------------- */
-
-/* Places of sums: the breakdown's, then these, then by_moving's. */
-enum
-{
-  SUM_WAITED = sizeof (PodBreakdown) / sizeof (int64_t),
-  SUM_BYTES,
-  N_SUMS,
-};
-
-void
-pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps, GArray *out)
-{
-  const Rank *r = &account->ranks[rank];
-  const int64_t state[] = { r->has_begun, now_ps - r->compute_end_ps, now_ps - r->end_ps, r->last_stream };
-
-  g_array_append_vals (out, state, G_N_ELEMENTS (state));
-  for (unsigned s = 0; s < POD_N_STREAMS && r->first_span != 0; s++)
-    for (const Span *span = newest_span (account, r->first_span, (uint8_t) s); span != NULL; span = newest_span (account, span->next, (uint8_t) s))
-      {
-        const int64_t seen[] = { s, now_ps - span->arrive_ps, now_ps - span->start_ps, now_ps - span->end_ps, span->released_by, span->axis, span->is_pipeline };
-
-        /* What is to be given away begins behind the compute that is accounted for */
-        if (span->end_ps > r->compute_end_ps)
-          g_array_append_vals (out, seen, G_N_ELEMENTS (seen));
-      }
-}
-
-void
-pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out)
-{
-  const int64_t own[] = { account->ranks[rank].waited_ps, account->ranks[rank].bytes };
-
-  G_STATIC_ASSERT (sizeof (PodBreakdown) % sizeof (int64_t) == 0 && G_N_ELEMENTS (own) == N_SUMS - SUM_WAITED);
-  g_array_append_vals (out, &account->breakdowns[rank], SUM_WAITED);
-  g_array_append_vals (out, own, G_N_ELEMENTS (own));
-  g_array_append_vals (out, account->by_moving + (size_t) rank * account->n_moving, account->n_moving);
-}
-
-PodAccountMark
-pod_account_mark (PodAccount *account, uint32_t rank)
-{
-  Rank *r = &account->ranks[rank];
-  const PodAccountMark mark = { r->most_bytes, r->n_peaks };
-
-  r->most_bytes = r->bytes;
-  return mark;
-}
-
-int64_t
-pod_account_growth (const PodAccount *account, uint32_t rank, const PodAccountStretch *stretch)
-{
-  return account->ranks[rank].bytes - stretch->sums[SUM_BYTES];
-}
-
-/* The k-th time again a stretch that grows by g reaches k x g more than it did. */
-uint32_t
-pod_account_n_skips (const PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, int64_t highest_growth, uint32_t n)
-{
-  const int64_t growth = pod_account_growth (account, rank, stretch);
-  const int64_t highest = account->ranks[account->highest_rank].peak_bytes;
-
-  if (growth <= 0 || (stretch->has_peaked && rank == account->highest_rank))
-    return n;
-  if (!stretch->has_peaked) /* its own peak stands */
-    return (uint32_t) MIN (n, (account->ranks[rank].peak_bytes - stretch->most_bytes) / growth);
-  if (growth <= highest_growth)
-    return n;
-  return (uint32_t) MIN (n, (highest - stretch->most_bytes - (rank < account->highest_rank)) / (growth - highest_growth));
-}
-
-static void
-skip_memory (PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, uint32_t n, int64_t ps)
-{
-  Rank *r = &account->ranks[rank];
-  int64_t *by_moving = account->by_moving + (size_t) rank * account->n_moving;
-  const int64_t growth = pod_account_growth (account, rank, stretch);
-
-  for (uint32_t m = 0; m < account->n_moving; m++)
-    {
-      const int64_t more = n * (by_moving[m] - stretch->sums[N_SUMS + m]);
-
-      by_moving[m] += more;
-      if (growth > 0 && stretch->has_peaked && rank == account->highest_rank)
-        account->highest_by_label[account->moving_label[m]] += more;
-    }
-  r->bytes += n * growth;
-  r->most_bytes = stretch->most_bytes + MAX (n * growth, growth);
-  if (growth <= 0 || !stretch->has_peaked)
-    return;
-  r->n_peaks++;
-  r->peak_bytes += n * growth;
-  r->peak_at_ps += ps;
-}
-
-void
-pod_account_skip (PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, uint32_t n, int64_t ps)
-{
-  Rank *r = &account->ranks[rank];
-  int64_t now[SUM_WAITED + 1];
-
-  skip_memory (account, rank, stretch, n, ps);
-  memcpy (now, &account->breakdowns[rank], sizeof (PodBreakdown));
-  now[SUM_WAITED] = r->waited_ps;
-  for (unsigned i = 0; i <= SUM_WAITED; i++)
-    now[i] += n * (now[i] - stretch->sums[i]);
-  memcpy (&account->breakdowns[rank], now, sizeof (PodBreakdown));
-  r->waited_ps = now[SUM_WAITED];
-  r->compute_end_ps += ps;
-  r->end_ps += ps;
-  for (uint32_t i = r->first_span; i != 0; i = account->spans[i].next)
-    {
-      account->spans[i].arrive_ps += ps;
-      account->spans[i].start_ps += ps;
-      account->spans[i].end_ps += ps;
-    }
 }

@@ -11,7 +11,7 @@ pod_report_compare_plot (JsonObject *result, const char *title, const char *fold
   g_return_val_if_fail (error == NULL || *error == NULL, false);
 
   JsonArray *rows = pod_report_array (result, "rows");
-  const guint n_rows = rows != NULL ? json_array_get_length (rows) : 0;
+  const guint n_rows = pod_report_length (rows);
   g_autoptr (GPtrArray) labels = g_ptr_array_new ();
   g_autoptr (GPtrArray) values = g_ptr_array_new_with_free_func (g_free);
   PodStepBars plot = { .name = "compare", .title = title, .words = "step time by machine" };

@@ -11,6 +11,8 @@ const char *pod_report_string (JsonObject *result, const char *path);
 const char *pod_report_string_or (JsonObject *result, const char *path, const char *otherwise);
 JsonObject *pod_report_object (JsonObject *result, const char *path);
 JsonArray *pod_report_array (JsonObject *result, const char *path);
+/* Of an array that may be absent (NULL: 0). */
+guint pod_report_length (JsonArray *array);
 /* 0 when absent. */
 double pod_report_number (JsonObject *result, const char *path);
 /* A JSON node that is a number, as one; 0 for any other. */

@@ -55,6 +55,12 @@ pod_report_array (JsonObject *result, const char *path)
   return node != NULL && JSON_NODE_HOLDS_ARRAY (node) ? json_node_get_array (node) : NULL;
 }
 
+guint
+pod_report_length (JsonArray *array)
+{
+  return array != NULL ? json_array_get_length (array) : 0;
+}
+
 double
 pod_report_node_number (JsonNode *node)
 {

@@ -14,12 +14,6 @@ row_at (JsonArray *rows, guint i)
   return json_array_get_object_element (rows, i);
 }
 
-static guint
-n_of (JsonArray *rows)
-{
-  return rows != NULL ? json_array_get_length (rows) : 0;
-}
-
 /* Returns: (transfer full) */
 static char *
 money (JsonObject *row)
@@ -125,7 +119,7 @@ append_table (PodReportHtml *page, const char *caption, JsonArray *rows)
   g_autoptr (PodTable) table = pod_table_new (
       ROW (">", ">step time", ">MFU", ">memory", ">chips", ">cost of a step", "bound", "options"));
 
-  for (guint i = 0; i < n_of (rows); i++)
+  for (guint i = 0; i < pod_report_length (rows); i++)
     {
       JsonObject *row = row_at (rows, i);
       g_autofree char *number = g_strdup_printf ("%u", i + 1);
@@ -147,7 +141,7 @@ static void
 append_front (PodReportHtml *page, const char *caption, const char *x_name, JsonArray *rows,
               bool is_memory)
 {
-  const guint n = n_of (rows);
+  const guint n = pod_report_length (rows);
   g_autofree double *x = g_new0 (double, n + 1);
   g_autofree double *y = g_new0 (double, n + 1);
   PodReportUnit unit;
@@ -185,9 +179,9 @@ append_refused (PodReportHtml *page, JsonArray *families)
 {
   g_autoptr (PodTable) table = pod_table_new (ROW (">candidates", "reason", "an example"));
 
-  if (n_of (families) == 0)
+  if (pod_report_length (families) == 0)
     return;
-  for (guint i = 0; i < n_of (families); i++)
+  for (guint i = 0; i < pod_report_length (families); i++)
     {
       JsonObject *family = row_at (families, i);
       g_autofree char *n = pod_report_grouped (pod_report_number (family, "candidates"));
@@ -209,8 +203,8 @@ pod_report_html_search (JsonObject *result, const char *title, const char *file,
   g_autoptr (PodReportHtml) page
       = pod_report_html_new (title, "The best layouts of a training step, simulated");
 
-  append_summary (page, result, n_of (best) > 0 ? row_at (best, 0) : NULL);
-  if (n_of (best) > 0)
+  append_summary (page, result, pod_report_length (best) > 0 ? row_at (best, 0) : NULL);
+  if (pod_report_length (best) > 0)
     {
       pod_report_html_section (page, "best", "Best layouts",
                                "All bars on one scale; the options make each with podsim run.");

@@ -98,7 +98,7 @@ char *
 pod_search_heading (JsonObject *result)
 {
   JsonArray *best = pod_report_array (result, "best");
-  const guint n = best != NULL ? json_array_get_length (best) : 0;
+  const guint n = pod_report_length (best);
   GString *words = g_string_new (NULL);
   JsonNode *partial = pod_report_node (result, "is_partial");
 
@@ -296,7 +296,7 @@ plot_front (JsonObject *result, const Front *front, const char *title, const cha
 {
   const bool has_machines = pod_search_has_machines (result);
   JsonArray *rows = pod_report_array (result, front->path);
-  const guint n = rows != NULL ? json_array_get_length (rows) : 0;
+  const guint n = pod_report_length (rows);
   g_autofree char *x_scale = pod_format_double (1 / front->x_size);
   g_autofree char *y_scale = NULL;
   g_autoptr (GString) data = g_string_new (NULL);

@@ -196,7 +196,7 @@ static void
 append_stages (GString *out, JsonObject *result, double capacity)
 {
   JsonArray *stages = pod_report_array (result, "memory.stage_peak_bytes");
-  const guint n_stages = stages != NULL ? json_array_get_length (stages) : 0;
+  const guint n_stages = pod_report_length (stages);
   const PodReportUnit unit = pod_report_bytes_unit (capacity);
 
   if (n_stages < 2)
@@ -217,7 +217,7 @@ static void
 append_would_fit (GString *out, JsonObject *result)
 {
   JsonArray *changes = pod_report_array (result, "memory.would_fit");
-  const guint n = changes != NULL ? json_array_get_length (changes) : 0;
+  const guint n = pod_report_length (changes);
 
   for (guint i = 0; i < n; i++)
     {
@@ -316,7 +316,7 @@ static void
 append_list (GString *out, JsonObject *result, const char *name)
 {
   JsonArray *lines = pod_report_array (result, name);
-  const guint n_lines = lines != NULL ? json_array_get_length (lines) : 0;
+  const guint n_lines = pod_report_length (lines);
 
   if (n_lines == 0)
     return;

@@ -70,12 +70,6 @@ at (JsonArray *array, guint i)
   return json_array_get_object_element (array, i);
 }
 
-static guint
-n_of (JsonArray *array)
-{
-  return array != NULL ? json_array_get_length (array) : 0;
-}
-
 static const char *
 key_of (const Sweep *sweep, guint axis)
 {
@@ -97,7 +91,7 @@ line_name (const Sweep *sweep, guint line)
 {
   GString *name = g_string_new (NULL);
 
-  for (guint a = 1; a < n_of (sweep->axes); a++)
+  for (guint a = 1; a < pod_report_length (sweep->axes); a++)
     {
       const char *value = varied (sweep, line, a);
       const bool says_itself = strchr (value, '=') != NULL; /* "fsdp=64" */
@@ -129,8 +123,8 @@ read_numbers (Sweep *sweep)
 {
   JsonArray *values = pod_report_array (at (sweep->axes, 0), "values");
 
-  sweep->n_values = n_of (values);
-  sweep->n_lines = n_of (sweep->rows) / MAX (sweep->n_values, 1);
+  sweep->n_values = pod_report_length (values);
+  sweep->n_lines = pod_report_length (sweep->rows) / MAX (sweep->n_values, 1);
   sweep->x = g_new0 (double, sweep->n_values + 1);
   for (guint i = 0; i < sweep->n_values; i++)
     if (!pod_parse_quantity (json_array_get_string_element (values, i), POD_UNIT_COUNT,
@@ -149,11 +143,11 @@ append_summary (PodReportHtml *page, const Sweep *sweep)
 {
   g_autoptr (PodTable) facts = pod_table_new (ROW ("", "", ""));
   JsonNode *partial = pod_report_node (sweep->result, "is_partial");
-  g_autofree char *n_rows = pod_report_grouped (n_of (sweep->rows));
+  g_autofree char *n_rows = pod_report_grouped (pod_report_length (sweep->rows));
   g_autofree char *fitting = NULL;
   guint n_fitting = 0;
 
-  for (guint i = 0; i < n_of (sweep->rows); i++)
+  for (guint i = 0; i < pod_report_length (sweep->rows); i++)
     n_fitting += fits (at (sweep->rows, i));
   fitting = pod_report_grouped (n_fitting);
   pod_report_html_section (page, "summary", "Summary", NULL);
@@ -161,13 +155,13 @@ append_summary (PodReportHtml *page, const Sweep *sweep)
     pod_report_html_paragraph (page, "The sweep was interrupted: not all combinations were run.");
   pod_table_add_row (facts, ROW ("combinations", n_rows, "each a simulated step"));
   pod_table_add_row (facts, ROW ("fit", fitting, "in memory, and divide"));
-  for (guint a = 0; a < n_of (sweep->axes); a++)
+  for (guint a = 0; a < pod_report_length (sweep->axes); a++)
     {
       JsonArray *values = pod_report_array (at (sweep->axes, a), "values");
-      g_autofree char *n = g_strdup_printf ("%u values", n_of (values));
+      g_autofree char *n = g_strdup_printf ("%u values", pod_report_length (values));
       g_autofree char *ends
           = g_strdup_printf ("%s to %s", json_array_get_string_element (values, 0),
-                             json_array_get_string_element (values, n_of (values) - 1));
+                             json_array_get_string_element (values, pod_report_length (values) - 1));
 
       pod_table_add_row (facts, ROW (key_of (sweep, a), n, ends));
     }
@@ -215,7 +209,7 @@ fill (const Sweep *sweep, const Measure *measure, guint line, bool may_borrow, d
 static void
 add_marks (const Sweep *sweep, JsonArray *entries, bool is_balance, GArray *marks, GPtrArray *names)
 {
-  for (guint i = 0; i < n_of (entries); i++)
+  for (guint i = 0; i < pod_report_length (entries); i++)
     {
       JsonObject *entry = at (entries, i);
       PodHtmlMark mark
@@ -292,7 +286,7 @@ append_crossings (PodReportHtml *page, const Sweep *sweep)
   g_autofree char *heading = g_strconcat (">", key_of (sweep, 0), NULL);
   g_autoptr (PodTable) table = pod_table_new (ROW (heading, "below it", "above it"));
 
-  for (guint i = 0; i < n_of (crossings); i++)
+  for (guint i = 0; i < pod_report_length (crossings); i++)
     {
       JsonObject *entry = at (crossings, i);
       g_autofree char *place = g_strdup_printf ("%.4g", pod_report_number (entry, "at"));
@@ -303,7 +297,7 @@ append_crossings (PodReportHtml *page, const Sweep *sweep)
 
       pod_table_add_row (table, ROW (place, before, after));
     }
-  for (guint i = 0; i < n_of (balances); i++)
+  for (guint i = 0; i < pod_report_length (balances); i++)
     {
       JsonObject *entry = at (balances, i);
       g_autofree char *place = g_strdup_printf ("%.4g", pod_report_number (entry, "at"));
@@ -332,7 +326,7 @@ add_run (PodTable *table, const Sweep *sweep, guint index)
   const bool has_step = pod_report_node (row, "step.time_s") != NULL;
   g_autoptr (GPtrArray) cells = g_ptr_array_new_with_free_func (g_free);
 
-  for (guint a = 0; a < n_of (sweep->axes); a++)
+  for (guint a = 0; a < pod_report_length (sweep->axes); a++)
     g_ptr_array_add (cells, g_strdup (varied (sweep, index, a)));
   g_ptr_array_add (cells, has_step ? pod_format_seconds (pod_report_number (row, "step.time_s"))
                                    : g_strdup ("-"));
@@ -361,12 +355,12 @@ append_rows (PodReportHtml *page, const Sweep *sweep)
 {
   g_autoptr (GPtrArray) titles = g_ptr_array_new ();
   g_autoptr (PodTable) table = NULL;
-  const guint n = n_of (sweep->rows);
+  const guint n = pod_report_length (sweep->rows);
   g_autofree char *caption = n > MOST_ROWS
                                  ? g_strdup_printf ("The first %d of %u combinations", MOST_ROWS, n)
                                  : g_strdup ("All combinations, in order");
 
-  for (guint a = 0; a < n_of (sweep->axes); a++)
+  for (guint a = 0; a < pod_report_length (sweep->axes); a++)
     g_ptr_array_add (titles, (char *) key_of (sweep, a));
   for (const char *const *t = ROW (">step time", ">MFU", ">tokens/s/chip", ">memory",
                                    ">cost of a step", "status", "layout, or why not");
@@ -383,7 +377,7 @@ append_rows (PodReportHtml *page, const Sweep *sweep)
 static bool
 any_fits (const Sweep *sweep)
 {
-  for (guint i = 0; i < n_of (sweep->rows); i++)
+  for (guint i = 0; i < pod_report_length (sweep->rows); i++)
     if (fits (at (sweep->rows, i)))
       return true;
   return false;
@@ -392,7 +386,7 @@ any_fits (const Sweep *sweep)
 static bool
 scales (const Sweep *sweep)
 {
-  for (guint i = 0; i < n_of (sweep->rows); i++)
+  for (guint i = 0; i < pod_report_length (sweep->rows); i++)
     if (pod_report_node (at (sweep->rows, i), efficiency_measure.path) != NULL)
       return true;
   return false;
@@ -412,7 +406,7 @@ pod_report_html_sweep (JsonObject *result, const char *title, const char *file, 
                   .rows = pod_report_array (result, "rows"),
                   .measure = &measures[0].measure };
 
-  g_return_val_if_fail (n_of (sweep.axes) > 0 && sweep.rows != NULL, false);
+  g_return_val_if_fail (pod_report_length (sweep.axes) > 0 && sweep.rows != NULL, false);
   for (unsigned i = 0; i < G_N_ELEMENTS (measures); i++)
     if (strcmp (measures[i].objective, objective) == 0)
       sweep.measure = &measures[i].measure;

@@ -134,6 +134,15 @@ pod_row_run (const PodScenario *scenario, const PodRunRequest *request, PodRow *
   return pod_row_refuse (row, &refusal, error);
 }
 
+bool
+pod_rows_any_fits (const GArray *rows)
+{
+  for (guint i = 0; i < rows->len; i++)
+    if (g_array_index (rows, PodRow, i).status == POD_ROW_FITS)
+      return true;
+  return false;
+}
+
 double
 pod_row_bytes (const PodRow *row)
 {

@@ -62,6 +62,9 @@ bool pod_row_run (const PodScenario *scenario, const PodRunRequest *request, Pod
 /* Makes @row that of what cannot be run; an error that is none of the layout (INVALID, PARSE, IO) goes on to @error, and false is returned. */
 bool pod_row_refuse (PodRow *row, GError **refusal, GError **error);
 
+/* Whether one of @rows (element-type PodRow) fits. */
+bool pod_rows_any_fits (const GArray *rows);
+
 /* What a row's step holds of memory in all. */
 double pod_row_bytes (const PodRow *row);
 

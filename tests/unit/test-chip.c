@@ -72,7 +72,9 @@ START_TEST (test_schema_is_the_table)
   PodChipFieldInfo info;
   PodChipSurface n_surfaces = 0;
   size_t index = 0;
+  g_autofree char *text = NULL;
 
+  ck_assert (g_file_get_contents (file, &text, NULL, NULL));
   for (PodXmlNode *node = pod_xml_child (all, "element"); node != NULL;
        node = pod_xml_next (node, "element"))
     {
@@ -86,6 +88,14 @@ START_TEST (test_schema_is_the_table)
         }
       ck_assert (pod_chip_field (index++, &info));
       ck_assert_str_eq (name, info.name);
+      {
+        g_autofree char *start = g_strdup_printf ("name=\"%s\"", name);
+        g_autofree char *words = g_strdup_printf ("<xs:documentation>%s</xs:documentation>", info.summary);
+        const char *at = strstr (text, start);
+
+        at = at != NULL ? strstr (at, "<xs:documentation>") : NULL;
+        ck_assert_msg (at != NULL && g_str_has_prefix (at, words), "%s: the schema does not say '%s'", name, info.summary);
+      }
     }
   ck_assert (!pod_chip_field (index, &info));
   ck_assert_uint_eq (n_surfaces, POD_N_SURFACES);

@@ -1,0 +1,77 @@
+#pragma once
+
+#include "exec/account.h"
+
+/* What account.c (where time and memory go) and account-skip.c (stretches that are not simulated) share. */
+
+/* A stretch of a stream, in a list by rank, newest first. */
+typedef struct
+{
+  int64_t arrive_ps;
+  int64_t start_ps;
+  int64_t end_ps;
+  uint32_t next; /* in the pool, 0 none */
+  uint8_t stream;
+  uint8_t released_by;
+  uint8_t axis;
+  bool is_pipeline;
+} PodAccountEntry;
+
+typedef struct
+{
+  int64_t begin_ps;        /* where the rank's step begins: 0, or its first compute when steps overlap */
+  int64_t compute_end_ps;  /* up to here compute is accounted for: the end of the last op, or the start of the present one */
+  int64_t waited_ps;       /* in collectives, for ranks that came later */
+  int64_t end_ps;          /* of the last op of any kind */
+  int64_t bytes;
+  int64_t peak_bytes;
+  int64_t peak_at_ps;
+  int64_t most_bytes;      /* since the last mark */
+  uint64_t n_peaks;
+  uint32_t first_span;     /* in the pool, 0 none */
+  uint8_t last_stream;     /* which stream ended last */
+  bool has_begun;
+} PodAccountRank;
+
+typedef struct
+{
+  int64_t bytes;
+  uint32_t moving;
+} PodAccountEffect;
+
+/* Of an op: at its start, then at its end. */
+typedef struct
+{
+  uint32_t first;
+  uint16_t n_at_start;
+  uint16_t n_at_end;
+} PodAccountEffects;
+
+struct PodAccount
+{
+  const PodProgram *program;
+  uint32_t n_ranks;
+  const uint32_t *class_of; /* (transfer none) */
+  PodAccountEffects *effects_of_op;
+  PodAccountEffect *effects;
+  PodAccountRank *ranks;
+  PodBreakdown *breakdowns; /* by rank */
+  PodAccountEntry *spans; /* the pool; that at 0 is of no use */
+  uint32_t n_spans;
+  uint32_t n_spans_allocated;
+  uint32_t first_free;    /* chained by next */
+  uint32_t n_moving;      /* labels that ops change; what ranks hold by the others is their class's for the whole step */
+  uint32_t *moving_label;
+  int64_t *by_moving;     /* [rank][moving] now */
+  uint32_t highest_rank;  /* the first of those with the highest peak so far */
+  int64_t *highest_by_label;
+};
+
+/* The newest of a stream from @index on; NULL when there is none. */
+static inline const PodAccountEntry *
+pod_account_newest (const PodAccount *account, uint32_t index, uint8_t stream)
+{
+  while (index != 0 && account->spans[index].stream != stream)
+    index = account->spans[index].next;
+  return index == 0 ? NULL : &account->spans[index];
+}
