@@ -27,40 +27,41 @@ find_moving (PodAccount *account)
   return moving;
 }
 
+/* At an op's start or end, into @out. */
 static uint16_t
-list_effects (PodAccount *account, const PodOp *op, bool is_at_end, const uint32_t *moving, uint32_t *n)
+list_effects (const PodProgram *program, const PodOp *op, bool is_at_end, const uint32_t *moving, PodAccountEffect *out)
 {
   uint16_t n_listed = 0;
 
   for (uint32_t i = 0; i < op->n_effects; i++)
     {
-      const PodEffect *effect = &g_array_index (account->program->effects, PodEffect, op->first_effect + i);
+      const PodEffect *effect = &g_array_index (program->effects, PodEffect, op->first_effect + i);
 
-      if (effect->is_at_end != is_at_end)
-        continue;
-      account->effects[(*n)++] = (PodAccountEffect){ .bytes = effect->bytes, .moving = moving[effect->label] };
-      n_listed++;
+      if (effect->is_at_end == is_at_end)
+        out[n_listed++] = (PodAccountEffect){ .bytes = effect->bytes, .moving = moving[effect->label] };
     }
   return n_listed;
 }
 
+/* Each op's in the place that they have in the program, those at its start first. Ops of stages that are alike have them in common. */
 static void
 make_effects (PodAccount *account)
 {
   const PodProgram *program = account->program;
   g_autofree uint32_t *moving = find_moving (account);
-  uint32_t n = 0;
 
   account->effects_of_op = g_new (PodAccountEffects, program->ops->len + 1);
   account->effects = g_new (PodAccountEffect, program->effects->len + 1);
   for (guint i = 0; i < program->ops->len; i++)
     {
       const PodOp *op = &g_array_index (program->ops, PodOp, i);
+      PodAccountEffects *effects = &account->effects_of_op[i];
+      PodAccountEffect *out = &account->effects[op->first_effect];
 
       g_assert (op->n_effects <= UINT16_MAX);
-      account->effects_of_op[i].first = n;
-      account->effects_of_op[i].n_at_start = list_effects (account, op, false, moving, &n);
-      account->effects_of_op[i].n_at_end = list_effects (account, op, true, moving, &n);
+      effects->first = op->first_effect;
+      effects->n_at_start = list_effects (program, op, false, moving, out);
+      effects->n_at_end = list_effects (program, op, true, moving, out + effects->n_at_start);
     }
 }
 

@@ -58,6 +58,30 @@ void pod_builder_alloc (PodBuilder *builder, uint32_t op, uint32_t label, double
 void pod_builder_free_buffer (PodBuilder *builder, uint32_t op, uint32_t label, double bytes);
 /* The open block's index. */
 uint32_t pod_builder_close (PodBuilder *builder);
+
+/* How much was said of the open block. */
+typedef struct
+{
+  uint32_t n_ops;
+  uint32_t n_edges;
+  uint32_t n_effects;
+} PodBuilderMark;
+
+PodBuilderMark pod_builder_mark (const PodBuilder *builder);
+/* Says again what was said since the mark @from, of ops that follow and of layers @n_layers further on; what it waited for before the mark,
+ * it waits for as many ops later. Returns: how many ops. */
+uint32_t pod_builder_repeat (PodBuilder *builder, PodBuilderMark from, int32_t n_layers);
+
+/* What the ops of a block are in that of another stage. */
+typedef struct
+{
+  int32_t n_layers;      /* further on in the model */
+  uint8_t chunk;
+  uint32_t comms[4][2];  /* the one's communicator, the other's; UINT32_MAX where there is none */
+} PodOpTurn;
+
+/* The block @of as one of another stage. Returns its index. */
+uint32_t pod_builder_copy_block (PodBuilder *builder, uint32_t of, const char *name, const PodOpTurn *turn);
 /* Index of a label, made when new. */
 uint32_t pod_builder_label (PodBuilder *builder, const char *name, PodMemoryUse use);
 uint32_t pod_builder_add_communicator (PodBuilder *builder, PodCommunicator *communicator);

@@ -39,6 +39,8 @@ typedef struct
 
 /* The block of a slot at @edge. */
 uint32_t pod_chunk_block (PodChunk *chunk, PodSlotKind kind, unsigned edge);
+/* The same as a copy of @block, that slot's of @like, whose units and neighbours are of the same kind. */
+uint32_t pod_chunk_block_like (const PodChunk *chunk, const PodChunk *like, uint32_t block, PodSlotKind kind, unsigned edge);
 /* A forward of @forward and a backward of @backward in one block, in turns, so that each computes while the other communicates. */
 uint32_t pod_chunk_pair (PodChunk *forward, unsigned forward_edge, PodChunk *backward, unsigned backward_edge);
 /* Sets n_tail_ops, once units and communicators are there; @alike: (nullable) one that has been set, with equal units. */

@@ -236,6 +236,119 @@ fetch_from_host (PodChunk *chunk, const PodUnitPlan *unit, const GArray *last_of
   return op;
 }
 
+/* ---- layers that repeat ---- */
+
+/* Whether backward comes to the unit at @index first of those that are run again together with it. */
+static bool
+is_run_again (const PodChunk *chunk, guint index)
+{
+  const PodUnitPlan *unit = unit_at (chunk, index);
+
+  return unit->makes != 0
+         && (index + 1 == chunk->units->len || unit_at (chunk, index + 1)->makes == 0 || unit_at (chunk, index + 1)->group_first != unit->group_first);
+}
+
+/* Where a pass over the units of a chunk stands before one of them: all that decides, with the unit's plan, which ops it gets. */
+typedef struct
+{
+  PodBuilderMark mark;
+  uint32_t value;
+  PodBucket buckets[2];
+} Standing;
+
+static Standing
+stand (const PodChunk *chunk, uint32_t value)
+{
+  return (Standing){ .mark = pod_builder_mark (&chunk->emitter->builder), .value = value, .buckets = { chunk->buckets[0], chunk->buckets[1] } };
+}
+
+/* Whether @now is @before, @n ops later. */
+static bool
+is_op_later (uint32_t before, uint32_t now, uint32_t n)
+{
+  return before == POD_NO_OP || now == POD_NO_OP ? before == now : now - before == n;
+}
+
+static bool
+is_standing_later (const Standing *before, const Standing *now, uint32_t n)
+{
+  bool is_later = is_op_later (before->value, now->value, n);
+
+  for (unsigned b = 0; b < G_N_ELEMENTS (now->buckets); b++)
+    is_later = is_later && before->buckets[b].bytes == now->buckets[b].bytes && is_op_later (before->buckets[b].after, now->buckets[b].after, n);
+  return is_later;
+}
+
+/* How many units back an op of a unit may wait for one. */
+static guint
+reach (const PodChunk *chunk)
+{
+  return MAX (chunk->emitter->job->prefetch + 1, 2);
+}
+
+/* Whether the unit that comes at @position gets the ops of the one before it once more: layers of equal plans, all that they can wait for
+ * one unit's ops apart, and neither at an end of the chunk. @last_of: last op of each unit so far; @step: 1 forward, -1 backward. */
+static bool
+is_repeated (const PodChunk *chunk, guint index, int step, const Standing *before, const Standing *now, const GArray *last_of)
+{
+  const PodUnitPlan *unit = unit_at (chunk, index);
+  const PodUnitPlan *last = unit_at (chunk, index - (guint) step);
+  const uint32_t n = now->mark.n_ops - before->mark.n_ops;
+  const guint position = last_of->len;
+
+  if (position < reach (chunk) + 2 || index == 0 || index + 1 == chunk->units->len || unit->kind != POD_UNIT_LAYER || !pod_units_are_alike (unit, last))
+    return false;
+  if (is_run_again (chunk, index) != is_run_again (chunk, index - (guint) step) || unit->group_first - index != last->group_first - (index - (guint) step))
+    return false;
+  for (guint p = position - reach (chunk); p < position; p++)
+    if (!is_op_later (g_array_index (last_of, uint32_t, p - 1), g_array_index (last_of, uint32_t, p), n))
+      return false;
+  return is_standing_later (before, now, n);
+}
+
+static uint32_t
+later (uint32_t op, uint32_t n)
+{
+  return op == POD_NO_OP ? POD_NO_OP : op + n;
+}
+
+/* Ops of the unit before, for the one at @index. @last: that one's pass; becomes this one's. */
+static void
+repeat (PodChunk *chunk, guint index, const Standing *before, PodPass *last)
+{
+  const PodUnitPlan *unit = unit_at (chunk, index);
+  const uint32_t n = pod_builder_repeat (&chunk->emitter->builder, before->mark, unit->layer - last->unit->layer);
+
+  last->unit = unit;
+  last->weights = later (last->weights, n);
+  last->expert_weights = later (last->expert_weights, n);
+  last->value = later (last->value, n);
+  last->gathered = later (last->gathered, n);
+  last->first_compute = later (last->first_compute, n);
+  last->last_compute = later (last->last_compute, n);
+  for (unsigned b = 0; b < G_N_ELEMENTS (chunk->buckets); b++)
+    chunk->buckets[b].after = later (chunk->buckets[b].after, n);
+}
+
+/* ---- forward ---- */
+
+static void
+forward_unit (PodChunk *chunk, guint index, unsigned edge, uint32_t value, const GArray *last_of, PodPass *out)
+{
+  const PodUnitPlan *unit = unit_at (chunk, index);
+  Weights weights = gather_weights (chunk, unit, POD_PHASE_FORWARD, edge, last_of, index);
+
+  *out = pass_new (chunk, index, POD_PHASE_FORWARD, value, weights);
+  pod_pass_forward (out);
+  if (index == 0 && chunk->has_near_input)
+    wait_for_near (chunk, out);
+  if (index == 0)
+    wait_for_sends (chunk, out);
+  pod_builder_alloc (&chunk->emitter->builder, out->first_compute, unit->saved_label, unit->saved_bytes - unit->again_bytes - unit->offload_bytes);
+  send_to_host (chunk, unit, out);
+  free_gathered (chunk, unit, out);
+}
+
 static void
 forward_ops (PodChunk *chunk, unsigned edge)
 {
@@ -243,21 +356,18 @@ forward_ops (PodChunk *chunk, unsigned edge)
   PodBuilder *builder = &emitter->builder;
   g_autoptr (GArray) last_of = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   uint32_t value = receive (chunk, chunk->recv_act, chunk->is_back ? POD_STREAM_RECV_ACT_BACK : POD_STREAM_RECV_ACT, POD_PHASE_FORWARD, "receive activations");
+  Standing before = { 0 };
+  PodPass pass = { 0 };
 
   for (guint i = 0; i < chunk->units->len; i++)
     {
-      const PodUnitPlan *unit = unit_at (chunk, i);
-      Weights weights = gather_weights (chunk, unit, POD_PHASE_FORWARD, edge, last_of, i);
-      PodPass pass = pass_new (chunk, i, POD_PHASE_FORWARD, value, weights);
+      const Standing now = stand (chunk, value);
 
-      pod_pass_forward (&pass);
-      if (i == 0 && chunk->has_near_input)
-        wait_for_near (chunk, &pass);
-      if (i == 0)
-        wait_for_sends (chunk, &pass);
-      pod_builder_alloc (builder, pass.first_compute, unit->saved_label, unit->saved_bytes - unit->again_bytes - unit->offload_bytes);
-      send_to_host (chunk, unit, &pass);
-      free_gathered (chunk, unit, &pass);
+      if (is_repeated (chunk, i, 1, &before, &now, last_of))
+        repeat (chunk, i, &before, &pass);
+      else
+        forward_unit (chunk, i, edge, value, last_of, &pass);
+      before = now;
       value = pass.value;
       g_array_append_val (last_of, pass.last_compute);
     }
@@ -443,16 +553,6 @@ run_again (PodChunk *chunk, guint index, uint32_t value, Weights weights, uint32
   return value;
 }
 
-/* Whether backward comes to the unit at @index first of those that are run again together with it. */
-static bool
-is_run_again (const PodChunk *chunk, guint index)
-{
-  const PodUnitPlan *unit = unit_at (chunk, index);
-
-  return unit->makes != 0
-         && (index + 1 == chunk->units->len || unit_at (chunk, index + 1)->makes == 0 || unit_at (chunk, index + 1)->group_first != unit->group_first);
-}
-
 static void
 reduce_all (PodChunk *chunk, const GArray *passes, uint32_t after, unsigned edge)
 {
@@ -504,6 +604,31 @@ accumulate_apart (PodChunk *chunk, const GArray *passes, uint32_t after)
   return op;
 }
 
+/* One unit of a backward block, and what is run again for it. */
+static void
+backward_of (PodChunk *chunk, guint index, PodPart part, unsigned edge, uint32_t value, const GArray *last_of, PodPass *out)
+{
+  PodEmitter *emitter = chunk->emitter;
+  const guint position = last_of->len;
+  const PodUnitPlan *unit = unit_at (chunk, index);
+  const Weights weights = unit->kind == POD_UNIT_EMBEDDING ? no_weights : gather_weights (chunk, unit, POD_PHASE_BACKWARD, edge, last_of, position);
+  const uint32_t fetched = fetch_from_host (chunk, unit, last_of, position);
+
+  if (is_run_again (chunk, index))
+    value = run_again (chunk, index, value, weights, fetched, last_of, position);
+  backward_unit (chunk, index, part, value, weights, fetched, out);
+  if (position == 0 && chunk->recv_grad == POD_NO_COMM) /* of the loss (whole once its all-reduce is), or of a part on this rank */
+    wait_for_near (chunk, out);
+  if (position == 0)
+    wait_for_sends (chunk, out);
+  if (position == 0 && emitter->job->keeps_stage_outputs && chunk->send_act != POD_NO_COMM)
+    pod_builder_free_buffer (&emitter->builder, out->last_compute, emitter->label_stage_outputs, residual_bytes (emitter));
+  if (part == POD_PART_INPUT && unit->kind == POD_UNIT_EMBEDDING && position > 0) /* what the table's gradient is made of */
+    pod_builder_alloc (&emitter->builder, last_of_all (last_of), emitter->label_kept_grads, residual_bytes (emitter));
+  if (part == POD_PART_BOTH && emitter->job->is_dp_overlapped)
+    reduce_gradients (chunk, unit, out, edge, index == 0);
+}
+
 static void
 backward_ops (PodChunk *chunk, PodPart part, unsigned edge)
 {
@@ -513,28 +638,18 @@ backward_ops (PodChunk *chunk, PodPart part, unsigned edge)
   const bool is_reducing = part == POD_PART_BOTH;
   uint32_t after;
   uint32_t value = receive (chunk, chunk->recv_grad, chunk->is_back ? POD_STREAM_RECV_GRAD_BACK : POD_STREAM_RECV_GRAD, POD_PHASE_BACKWARD, "receive gradients");
+  Standing before = { 0 };
+  PodPass pass = { 0 };
 
-  for (guint position = 0; position < chunk->units->len; position++)
+  for (guint index = chunk->units->len; index-- > 0;)
     {
-      guint index = chunk->units->len - 1 - position;
-      const PodUnitPlan *unit = unit_at (chunk, index);
-      Weights weights = unit->kind == POD_UNIT_EMBEDDING ? no_weights : gather_weights (chunk, unit, POD_PHASE_BACKWARD, edge, last_of, position);
-      const uint32_t fetched = fetch_from_host (chunk, unit, last_of, position);
-      PodPass pass;
+      const Standing now = stand (chunk, value);
 
-      if (is_run_again (chunk, index))
-        value = run_again (chunk, index, value, weights, fetched, last_of, position);
-      backward_unit (chunk, index, part, value, weights, fetched, &pass);
-      if (position == 0 && chunk->recv_grad == POD_NO_COMM) /* of the loss (whole once its all-reduce is), or of a part on this rank */
-        wait_for_near (chunk, &pass);
-      if (position == 0)
-        wait_for_sends (chunk, &pass);
-      if (position == 0 && emitter->job->keeps_stage_outputs && chunk->send_act != POD_NO_COMM)
-        pod_builder_free_buffer (&emitter->builder, pass.last_compute, emitter->label_stage_outputs, residual_bytes (emitter));
-      if (part == POD_PART_INPUT && unit->kind == POD_UNIT_EMBEDDING && position > 0) /* what the table's gradient is made of */
-        pod_builder_alloc (&emitter->builder, last_of_all (last_of), emitter->label_kept_grads, residual_bytes (emitter));
-      if (is_reducing && emitter->job->is_dp_overlapped)
-        reduce_gradients (chunk, unit, &pass, edge, index == 0);
+      if (is_repeated (chunk, index, -1, &before, &now, last_of))
+        repeat (chunk, index, &before, &pass);
+      else
+        backward_of (chunk, index, part, edge, value, last_of, &pass);
+      before = now;
       value = pass.value;
       g_array_append_val (passes, pass);
       g_array_append_val (last_of, pass.last_compute);
@@ -604,6 +719,26 @@ pod_chunk_init (PodChunk *chunk, const PodChunk *alike)
     chunk->n_tail_ops = alike != NULL ? alike->n_tail_ops : count_tail_ops (chunk);
 }
 
+static char *
+block_name (const PodChunk *chunk, PodSlotKind slot, unsigned edge)
+{
+  return g_strconcat (chunk->name, " ", edge_names[edge], slot_names[slot], NULL);
+}
+
+uint32_t
+pod_chunk_block_like (const PodChunk *chunk, const PodChunk *like, uint32_t block, PodSlotKind slot, unsigned edge)
+{
+  const PodOpTurn turn = { .n_layers = chunk->units->len > 0 ? unit_at (chunk, 0)->layer - unit_at (like, 0)->layer : 0,
+                           .chunk = chunk->index,
+                           .comms = { { like->recv_act, chunk->recv_act },
+                                      { like->send_act, chunk->send_act },
+                                      { like->recv_grad, chunk->recv_grad },
+                                      { like->send_grad, chunk->send_grad } } };
+  g_autofree char *name = block_name (chunk, slot, edge);
+
+  return pod_builder_copy_block (&chunk->emitter->builder, block, name, &turn);
+}
+
 uint32_t
 pod_chunk_block (PodChunk *chunk, PodSlotKind slot, unsigned edge)
 {
@@ -613,7 +748,7 @@ pod_chunk_block (PodChunk *chunk, PodSlotKind slot, unsigned edge)
 
   if (*block != POD_NO_BLOCK)
     return *block;
-  name = g_strdup_printf ("%s %s%s", chunk->name, edge_names[edge], slot_names[slot]);
+  name = block_name (chunk, slot, edge);
   pod_builder_open (builder, name);
   pod_builder_part (builder, chunk->index, (uint8_t) slot);
   switch (slot)

@@ -43,27 +43,19 @@ const char *const pod_memory_use_names[POD_N_USES] = {
   [POD_USE_ACTIVATIONS] = "activations", [POD_USE_WORKSPACE] = "workspace",
 };
 
-/* What is said of an op while its block is open: a dependency (on an op of the block, or with on == POD_NO_OP on a
- * stream's past) or an effect. */
+/* What is said of an op while its block is open: it waits for another one of the block, or with on == POD_NO_OP on a stream's past. */
 typedef struct
 {
   uint32_t op;
-  uint32_t sequence;
   uint32_t on;
   PodOpDep dep;
-  PodEffect effect;
-} Pending;
+} Edge;
 
-static gint
-compare_pending (gconstpointer a, gconstpointer b)
+typedef struct
 {
-  const Pending *x = a;
-  const Pending *y = b;
-
-  if (x->op != y->op)
-    return x->op < y->op ? -1 : 1;
-  return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
-}
+  uint32_t op;
+  PodEffect effect;
+} BufferEffect;
 
 static void
 class_free (void *data)
@@ -218,8 +210,8 @@ pod_builder_init (PodBuilder *builder, PodProgram *program)
                            .dtypes = { POD_DTYPE_BF16, POD_DTYPE_BF16, POD_DTYPE_BF16 },
                            .ops = g_array_new (FALSE, FALSE, sizeof (PodOp)),
                            .joined = g_hash_table_new_full (parts_hash, parts_equal, g_free, NULL),
-                           .edges = g_array_new (FALSE, FALSE, sizeof (Pending)),
-                           .effects = g_array_new (FALSE, FALSE, sizeof (Pending)) };
+                           .edges = g_array_new (FALSE, FALSE, sizeof (Edge)),
+                           .effects = g_array_new (FALSE, FALSE, sizeof (BufferEffect)) };
 }
 
 void
@@ -327,7 +319,7 @@ pod_builder_copy (PodBuilder *builder, PodPhase phase, int32_t layer, const char
 void
 pod_builder_depend (PodBuilder *builder, uint32_t op, uint32_t on)
 {
-  Pending edge = { .op = op, .sequence = builder->edges->len, .on = on };
+  const Edge edge = { .op = op, .on = on };
 
   if (op == POD_NO_OP || on == POD_NO_OP)
     return;
@@ -338,19 +330,19 @@ pod_builder_depend (PodBuilder *builder, uint32_t op, uint32_t on)
 void
 pod_builder_depend_before (PodBuilder *builder, uint32_t op, PodStream stream, int32_t but)
 {
-  Pending edge = { .op = op, .sequence = builder->edges->len, .on = POD_NO_OP, .dep = { .stream = (uint8_t) stream, .count = -but } };
+  const Edge edge = { .op = op, .on = POD_NO_OP, .dep = { .stream = (uint8_t) stream, .count = -but } };
 
-  g_array_append_val (builder->edges, edge);
+  if (op != POD_NO_OP)
+    g_array_append_val (builder->edges, edge);
 }
-
 
 static void
 add_effect (PodBuilder *builder, uint32_t op, uint32_t label, bool is_at_end, double bytes)
 {
-  Pending pending = { .op = op, .sequence = builder->effects->len, .on = POD_NO_OP, .effect = { .label = label, .is_at_end = is_at_end, .bytes = llround (bytes) } };
+  const BufferEffect effect = { .op = op, .effect = { .label = label, .is_at_end = is_at_end, .bytes = llround (bytes) } };
 
-  if (pending.effect.bytes != 0 && op != POD_NO_OP)
-    g_array_append_val (builder->effects, pending);
+  if (effect.effect.bytes != 0 && op != POD_NO_OP)
+    g_array_append_val (builder->effects, effect);
 }
 
 void
@@ -374,16 +366,18 @@ is_yield (const PodOp *op)
 
 /* Renumbers what was said of ops. */
 static void
-renumber (GArray *pending, const uint32_t *number)
+renumber (PodBuilder *builder, const uint32_t *number)
 {
-  for (guint i = 0; i < pending->len; i++)
+  for (guint i = 0; i < builder->edges->len; i++)
     {
-      Pending *p = &g_array_index (pending, Pending, i);
+      Edge *edge = &g_array_index (builder->edges, Edge, i);
 
-      p->op = number[p->op];
-      if (p->on != POD_NO_OP)
-        p->on = number[p->on];
+      edge->op = number[edge->op];
+      if (edge->on != POD_NO_OP)
+        edge->on = number[edge->on];
     }
+  for (guint i = 0; i < builder->effects->len; i++)
+    g_array_index (builder->effects, BufferEffect, i).op = number[g_array_index (builder->effects, BufferEffect, i).op];
 }
 
 void
@@ -410,10 +404,158 @@ pod_builder_weave (PodBuilder *builder, uint32_t second)
         }
       turn = 1 - turn;
     }
-  renumber (builder->edges, number);
-  renumber (builder->effects, number);
+  renumber (builder, number);
   g_array_set_size (builder->ops, 0);
   g_array_append_vals (builder->ops, woven->data, woven->len);
+}
+
+/* ---- layers and stages that are like each other ---- */
+
+PodBuilderMark
+pod_builder_mark (const PodBuilder *builder)
+{
+  return (PodBuilderMark){ builder->ops->len, builder->edges->len, builder->effects->len };
+}
+
+uint32_t
+pod_builder_repeat (PodBuilder *builder, PodBuilderMark from, int32_t n_layers)
+{
+  const PodBuilderMark to = pod_builder_mark (builder);
+  const uint32_t n = to.n_ops - from.n_ops;
+
+  g_array_set_size (builder->ops, to.n_ops + n);
+  g_array_set_size (builder->edges, 2 * to.n_edges - from.n_edges);
+  g_array_set_size (builder->effects, 2 * to.n_effects - from.n_effects);
+  for (uint32_t i = from.n_ops; i < to.n_ops; i++)
+    {
+      PodOp *op = &g_array_index (builder->ops, PodOp, i + n);
+
+      *op = g_array_index (builder->ops, PodOp, i);
+      op->layer += op->layer >= 0 ? n_layers : 0;
+    }
+  for (uint32_t i = from.n_edges; i < to.n_edges; i++)
+    {
+      Edge *edge = &g_array_index (builder->edges, Edge, to.n_edges + i - from.n_edges);
+
+      *edge = g_array_index (builder->edges, Edge, i);
+      edge->op += n;
+      edge->on += edge->on != POD_NO_OP ? n : 0;
+    }
+  for (uint32_t i = from.n_effects; i < to.n_effects; i++)
+    {
+      BufferEffect *effect = &g_array_index (builder->effects, BufferEffect, to.n_effects + i - from.n_effects);
+
+      *effect = g_array_index (builder->effects, BufferEffect, i);
+      effect->op += n;
+    }
+  return n;
+}
+
+static uint32_t
+add_block (PodProgram *program, const PodOpBlock *block)
+{
+  g_array_append_val (program->blocks, *block);
+  return program->blocks->len - 1;
+}
+
+uint32_t
+pod_builder_copy_block (PodBuilder *builder, uint32_t of, const char *name, const PodOpTurn *turn)
+{
+  PodProgram *program = builder->program;
+  const PodOpBlock from = g_array_index (program->blocks, PodOpBlock, of);
+  PodOpBlock block = from;
+
+  block.name = g_string_chunk_insert_const (program->strings, name);
+  block.first_op = program->ops->len;
+  for (unsigned s = 0; s < POD_N_STREAMS; s++)
+    block.first_of_stream[s] += block.first_op - from.first_op;
+  g_array_set_size (program->ops, block.first_op + block.n_ops);
+  for (uint32_t i = 0; i < block.n_ops; i++)
+    {
+      PodOp *op = &g_array_index (program->ops, PodOp, block.first_op + i);
+
+      *op = g_array_index (program->ops, PodOp, from.first_op + i); /* what it waits for and its buffers stand there once */
+      op->layer += op->layer >= 0 ? turn->n_layers : 0;
+      op->chunk = turn->chunk;
+      for (unsigned c = 0; c < G_N_ELEMENTS (turn->comms) && op->kind == POD_OP_COLLECTIVE; c++)
+        if (op->comm == turn->comms[c][0])
+          {
+            op->comm = turn->comms[c][1];
+            break;
+          }
+    }
+  return add_block (program, &block);
+}
+
+/* ---- closing ---- */
+
+/* Sorts what was said of ops by op, in the order in which it was said. @first: how many are of each op before it, n_ops + 1. Returns:
+ * (transfer full) the order */
+static uint32_t *
+sort_by_op (const GArray *said, uint32_t n_ops, uint32_t *first)
+{
+  const size_t size = g_array_get_element_size ((GArray *) said);
+  uint32_t *order = g_new (uint32_t, said->len + 1);
+
+  memset (first, 0, (n_ops + 1) * sizeof *first);
+  for (guint i = 0; i < said->len; i++)
+    first[*(const uint32_t *) (const void *) (said->data + i * size) + 1]++;
+  for (uint32_t op = 0; op < n_ops; op++)
+    first[op + 1] += first[op];
+  for (guint i = 0; i < said->len; i++)
+    order[first[*(const uint32_t *) (const void *) (said->data + i * size)]++] = i;
+  memmove (first + 1, first, n_ops * sizeof *first);
+  first[0] = 0;
+  return order;
+}
+
+/* Dependencies between ops of the block, as counts of their streams. @place: of ops within these */
+static void
+set_deps (PodBuilder *builder, const PodOpBlock *block, const uint32_t *place)
+{
+  PodProgram *program = builder->program;
+  const uint32_t n_ops = builder->ops->len;
+  const uint32_t begin = program->deps->len;
+  g_autofree uint32_t *first = g_new (uint32_t, n_ops + 1);
+  g_autofree uint32_t *order = sort_by_op (builder->edges, n_ops, first);
+
+  g_array_set_size (program->deps, begin + builder->edges->len);
+  for (uint32_t i = 0; i < builder->edges->len; i++)
+    {
+      const Edge *edge = &g_array_index (builder->edges, Edge, order[i]);
+      PodOpDep *dep = &g_array_index (program->deps, PodOpDep, begin + i);
+
+      *dep = edge->on == POD_NO_OP ? edge->dep
+                                   : (PodOpDep){ .stream = g_array_index (builder->ops, PodOp, edge->on).stream, .count = (int32_t) place[edge->on] + 1 };
+    }
+  for (uint32_t i = 0; i < n_ops; i++)
+    {
+      PodOp *op = &g_array_index (program->ops, PodOp, block->first_of_stream[g_array_index (builder->ops, PodOp, i).stream] + place[i]);
+
+      op->first_dep = begin + first[i];
+      op->n_deps = first[i + 1] - first[i];
+    }
+}
+
+static void
+set_effects (PodBuilder *builder, const PodOpBlock *block, const uint32_t *place)
+{
+  PodProgram *program = builder->program;
+  const uint32_t n_ops = builder->ops->len;
+  const uint32_t begin = program->effects->len;
+  g_autofree uint32_t *first = g_new (uint32_t, n_ops + 1);
+  g_autofree uint32_t *order = sort_by_op (builder->effects, n_ops, first);
+
+  g_array_set_size (program->effects, begin + builder->effects->len);
+  for (uint32_t i = 0; i < builder->effects->len; i++)
+    g_array_index (program->effects, PodEffect, begin + i) = g_array_index (builder->effects, BufferEffect, order[i]).effect;
+  for (uint32_t i = 0; i < n_ops; i++)
+    {
+      PodOp *op = &g_array_index (program->ops, PodOp, block->first_of_stream[g_array_index (builder->ops, PodOp, i).stream] + place[i]);
+
+      op->first_effect = begin + first[i];
+      op->n_effects = first[i + 1] - first[i];
+    }
 }
 
 uint32_t
@@ -422,8 +564,6 @@ pod_builder_close (PodBuilder *builder)
   PodProgram *program = builder->program;
   PodOpBlock block = { .name = builder->name, .first_op = program->ops->len, .n_ops = builder->ops->len };
   g_autofree uint32_t *place = g_new (uint32_t, builder->ops->len + 1); /* position within its stream */
-  guint edge = 0;
-  guint effect = 0;
 
   for (guint i = 0; i < builder->ops->len; i++)
     place[i] = block.n_of_stream[g_array_index (builder->ops, PodOp, i).stream]++;
@@ -435,38 +575,13 @@ pod_builder_close (PodBuilder *builder)
   g_array_set_size (program->ops, block.first_op + block.n_ops);
   for (guint i = 0; i < builder->ops->len; i++)
     {
-      PodOp op = g_array_index (builder->ops, PodOp, i);
+      const PodOp *op = &g_array_index (builder->ops, PodOp, i);
 
-      op.first_dep = program->deps->len;
-      g_array_index (program->ops, PodOp, block.first_of_stream[op.stream] + place[i]) = op;
+      g_array_index (program->ops, PodOp, block.first_of_stream[op->stream] + place[i]) = *op;
     }
-  g_array_sort (builder->edges, compare_pending);
-  g_array_sort (builder->effects, compare_pending);
-  for (guint i = 0; i < builder->ops->len; i++)
-    {
-      PodOp *op = &g_array_index (program->ops, PodOp, block.first_of_stream[g_array_index (builder->ops, PodOp, i).stream] + place[i]);
-
-      op->first_dep = program->deps->len;
-      for (; edge < builder->edges->len && g_array_index (builder->edges, Pending, edge).op == i; edge++)
-        {
-          const Pending *e = &g_array_index (builder->edges, Pending, edge);
-          PodOpDep dep = e->dep;
-
-          if (e->on != POD_NO_OP)
-            {
-              dep.stream = g_array_index (builder->ops, PodOp, e->on).stream;
-              dep.count = (int32_t) place[e->on] + 1;
-            }
-          g_array_append_val (program->deps, dep);
-        }
-      op->n_deps = program->deps->len - op->first_dep;
-      op->first_effect = program->effects->len;
-      for (; effect < builder->effects->len && g_array_index (builder->effects, Pending, effect).op == i; effect++)
-        g_array_append_val (program->effects, g_array_index (builder->effects, Pending, effect).effect);
-      op->n_effects = program->effects->len - op->first_effect;
-    }
-  g_array_append_val (program->blocks, block);
-  return program->blocks->len - 1;
+  set_deps (builder, &block, place);
+  set_effects (builder, &block, place);
+  return add_block (program, &block);
 }
 
 uint32_t

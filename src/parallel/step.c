@@ -15,7 +15,7 @@ typedef struct
   uint32_t rank;
   uint32_t n_chunks;
   PodChunk *chunks;
-  PodChunk **first_alike; /* of an outline: by chunk, the first that is like it, itself where there is none before it */
+  PodChunk **first_alike; /* by chunk, the first that is like it, itself where there is none before it */
   uint32_t tied_comm; /* pair of first and last stage that both hold the embedding's table: tied, or for mtp */
 } Stage;
 
@@ -315,24 +315,24 @@ find_edges (const GArray *slots, uint32_t n_chunks, bool is_synced_once)
   return edges;
 }
 
-/* Of an outline: the block of a chunk that is like an earlier one has the ops of that one's. */
+/* The block of a chunk that is like an earlier one is that one's, at its own layers and for its own neighbours; in an outline it has the very ops. */
 static uint32_t
 block_of (Stage *stage, uint32_t c, PodSlotKind kind, unsigned edge)
 {
   PodChunk *chunk = &stage->chunks[c];
-  GArray *blocks = stage->emitter->builder.program->blocks;
+  PodProgram *program = stage->emitter->builder.program;
   uint32_t *block = &chunk->blocks[kind][edge];
+  const bool is_outline = program->links != NULL;
+  uint32_t first;
 
-  if (stage->first_alike == NULL || stage->first_alike[c] == chunk)
+  if (*block != POD_NO_BLOCK || stage->first_alike[c] == chunk || (!is_outline && stage->first_alike[c]->blocks[kind][edge] == POD_NO_BLOCK))
     return pod_chunk_block (chunk, kind, edge);
-  if (*block == POD_NO_BLOCK)
-    {
-      const uint32_t first = pod_chunk_block (stage->first_alike[c], kind, edge); /* blocks may move */
-      const PodOpBlock alike = g_array_index (blocks, PodOpBlock, first);
-
-      *block = blocks->len;
-      g_array_append_val (blocks, alike);
-    }
+  first = pod_chunk_block (stage->first_alike[c], kind, edge);
+  if (!is_outline)
+    return *block = pod_chunk_block_like (chunk, stage->first_alike[c], first, kind, edge);
+  *block = program->blocks->len;
+  g_array_set_size (program->blocks, *block + 1);
+  g_array_index (program->blocks, PodOpBlock, *block) = g_array_index (program->blocks, PodOpBlock, first);
   return *block;
 }
 
@@ -499,14 +499,6 @@ connect_stages (Stage *stages, const PodMesh *mesh)
     stages[0].tied_comm = stages[p - 1].tied_comm = pod_builder_add_communicator (&emitter->builder, pod_mesh_edge (mesh, 0, p - 1));
 }
 
-/* But for the layers that they are of. Two stretches of the struct, which have no padding inside. */
-static bool
-units_are_alike (const PodUnitPlan *a, const PodUnitPlan *b)
-{
-  return a->kind == b->kind && memcmp (&a->shape, &b->shape, offsetof (PodUnitPlan, saved_label) - offsetof (PodUnitPlan, shape)) == 0 && a->saved_label == b->saved_label
-         && memcmp (&a->saved_bytes, &b->saved_bytes, offsetof (PodUnitPlan, group_first) - offsetof (PodUnitPlan, saved_bytes)) == 0 && a->group_first == b->group_first;
-}
-
 static bool
 chunks_are_alike (const PodChunk *a, const PodChunk *b)
 {
@@ -516,7 +508,7 @@ chunks_are_alike (const PodChunk *a, const PodChunk *b)
                   && (a->send_grad == POD_NO_COMM) == (b->send_grad == POD_NO_COMM);
 
   for (guint i = 0; i < a->units->len && is_alike; i++)
-    is_alike = units_are_alike (unit_at (a, i), unit_at (b, i));
+    is_alike = pod_units_are_alike (unit_at (a, i), unit_at (b, i)) && unit_at (a, i)->group_first == unit_at (b, i)->group_first;
   return is_alike;
 }
 
@@ -534,15 +526,13 @@ find_alike (PodChunk *chunk, GPtrArray *different)
 static void
 init_chunks (Stage *stage, GPtrArray *different)
 {
-  if (different != NULL)
-    stage->first_alike = g_new (PodChunk *, stage->n_chunks);
+  stage->first_alike = g_new (PodChunk *, stage->n_chunks);
   for (uint32_t c = 0; c < stage->n_chunks; c++)
     {
-      PodChunk *alike = different != NULL ? find_alike (&stage->chunks[c], different) : &stage->chunks[c];
+      PodChunk *alike = find_alike (&stage->chunks[c], different);
 
       pod_chunk_init (&stage->chunks[c], alike != &stage->chunks[c] ? alike : NULL);
-      if (different != NULL)
-        stage->first_alike[c] = alike;
+      stage->first_alike[c] = alike;
     }
 }
 
@@ -551,7 +541,7 @@ build (const PodJob *job, const PodMesh *mesh, bool is_outline, GError **error)
 {
   g_autoptr (PodProgram) program = pod_program_new (mesh->n_ranks);
   const uint32_t pp = job->layout.degree[POD_AXIS_PP];
-  g_autoptr (GPtrArray) different = is_outline ? g_ptr_array_new () : NULL;
+  g_autoptr (GPtrArray) different = g_ptr_array_new ();
   PodEmitter emitter;
   Stage *stages;
 

@@ -144,6 +144,9 @@ typedef struct
 PodTrained pod_unit_trained (const PodEmitter *emitter, const PodUnitPlan *unit);
 void pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, PodUnitPlan *out);
 
+/* But for the layers that they are of, and what each is run again with (group_first). */
+bool pod_units_are_alike (const PodUnitPlan *a, const PodUnitPlan *b);
+
 /* What part @part of the model is made of, in model order. Returns: (transfer full) (element-type PodUnitPlan) */
 GArray *pod_part_units (const PodEmitter *emitter, uint32_t part);
 

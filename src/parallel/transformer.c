@@ -1,6 +1,8 @@
 #include "parallel/transformer-private.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "parallel/moe-private.h"
 
@@ -230,6 +232,14 @@ pod_unit_plan (const PodEmitter *emitter, PodUnitKind kind, int32_t layer, PodUn
   if (kind != POD_UNIT_LAYER)
     out->padded_params = (out->sharded_params > 0 ? padded_table : 0) + out->replicated_params;
   out->gathered_params = kind == POD_UNIT_HEAD ? padded_table + out->replicated_params : out->padded_params;
+}
+
+/* Two stretches of the struct, which have no padding inside. */
+bool
+pod_units_are_alike (const PodUnitPlan *a, const PodUnitPlan *b)
+{
+  return a->kind == b->kind && memcmp (&a->shape, &b->shape, offsetof (PodUnitPlan, saved_label) - offsetof (PodUnitPlan, shape)) == 0 && a->saved_label == b->saved_label
+         && memcmp (&a->saved_bytes, &b->saved_bytes, offsetof (PodUnitPlan, group_first) - offsetof (PodUnitPlan, saved_bytes)) == 0;
 }
 
 GArray *
