@@ -275,19 +275,27 @@ is_standing_later (const Standing *before, const Standing *now, uint32_t n)
   bool is_later = is_op_later (before->value, now->value, n);
 
   for (unsigned b = 0; b < G_N_ELEMENTS (now->buckets); b++)
-    is_later = is_later && before->buckets[b].bytes == now->buckets[b].bytes && is_op_later (before->buckets[b].after, now->buckets[b].after, n);
+    {
+      const PodBucket *x = &before->buckets[b];
+      const PodBucket *y = &now->buckets[b];
+
+      is_later = is_later && x->bytes == y->bytes && (x->bytes == 0 || is_op_later (x->after, y->after, n));
+    }
   return is_later;
 }
 
-/* How many units back an op of a unit may wait for one. */
+/* How many units back gathers of weights and copies from the host wait for an op. */
 static guint
-reach (const PodChunk *chunk)
+reach (const PodChunk *chunk, const PodUnitPlan *unit)
 {
-  return MAX (chunk->emitter->job->prefetch + 1, 2);
+  const PodEmitter *emitter = chunk->emitter;
+  const bool has_gathers = emitter->fsdp_comm != POD_NO_COMM || emitter->experts.fsdp_comm != POD_NO_COMM;
+
+  return MAX (has_gathers ? emitter->job->prefetch + 1 : 0, unit->offload_bytes != 0 ? 2 : 0);
 }
 
-/* Whether the unit that comes at @position gets the ops of the one before it once more: layers of equal plans, all that they can wait for
- * one unit's ops apart, and neither at an end of the chunk. @last_of: last op of each unit so far; @step: 1 forward, -1 backward. */
+/* Whether the unit at @index gets the ops of the one before it once more: layers of equal plans, all that they can wait for one unit's ops apart,
+ * and neither at an end of the chunk. @last_of: last op of each unit so far; @step: 1 forward, -1 backward. */
 static bool
 is_repeated (const PodChunk *chunk, guint index, int step, const Standing *before, const Standing *now, const GArray *last_of)
 {
@@ -295,12 +303,13 @@ is_repeated (const PodChunk *chunk, guint index, int step, const Standing *befor
   const PodUnitPlan *last = unit_at (chunk, index - (guint) step);
   const uint32_t n = now->mark.n_ops - before->mark.n_ops;
   const guint position = last_of->len;
+  const guint most = reach (chunk, unit);
 
-  if (position < reach (chunk) + 2 || index == 0 || index + 1 == chunk->units->len || unit->kind != POD_UNIT_LAYER || !pod_units_are_alike (unit, last))
+  if (position < MAX (most + 1, 2) || index == 0 || index + 1 == chunk->units->len || unit->kind != POD_UNIT_LAYER || !pod_units_are_alike (unit, last))
     return false;
   if (is_run_again (chunk, index) != is_run_again (chunk, index - (guint) step) || unit->group_first - index != last->group_first - (index - (guint) step))
     return false;
-  for (guint p = position - reach (chunk); p < position; p++)
+  for (guint p = position - most; p < position; p++)
     if (!is_op_later (g_array_index (last_of, uint32_t, p - 1), g_array_index (last_of, uint32_t, p), n))
       return false;
   return is_standing_later (before, now, n);
