@@ -24,28 +24,39 @@ add_waits (const PodProgram *program, const PodOpBlock *block, const PodStepSoft
     }
 }
 
+/* Of each kernel alone. Returns: (transfer full) by kernel */
+static int64_t *
+kernel_durations (const GArray *kernels)
+{
+  int64_t *ps = g_new (int64_t, kernels->len + 1);
+
+  for (guint k = 0; k < kernels->len; k++)
+    pod_seconds_to_ps (g_array_index (kernels, PodKernelUse, k).time.time_s, &ps[k]);
+  return ps;
+}
+
 static void
 add_tasks (const PodExec *exec, const GArray *kernels, PodTaskGraph *graph)
 {
   const PodProgram *program = exec->program;
+  g_autofree int64_t *kernel_ps = kernel_durations (kernels);
 
+  g_array_set_size (graph->tasks, program->ops->len);
   for (guint i = 0; i < program->ops->len; i++)
     {
       const PodOp *op = &g_array_index (program->ops, PodOp, i);
-      PodTask task = { .duration_ps = POD_JOINT, .op = i, .like = i, .first_dep = op->first_dep, .n_deps = op->n_deps };
+      PodTask *task = &g_array_index (graph->tasks, PodTask, i);
 
-      if (op->kind == POD_OP_COMPUTE)
-        pod_seconds_to_ps (g_array_index (kernels, PodKernelUse, op->kernel).time.time_s, &task.duration_ps);
-      else if (op->kind == POD_OP_COPY)
-        pod_seconds_to_ps (pod_exec_copy_s (exec->request->topology->chip, op), &task.duration_ps);
-      g_array_append_val (graph->tasks, task);
+      *task = (PodTask){ .duration_ps = op->kind == POD_OP_COMPUTE ? kernel_ps[op->kernel] : POD_JOINT, .op = i, .like = i, .first_dep = op->first_dep, .n_deps = op->n_deps };
+      if (op->kind == POD_OP_COPY)
+        pod_seconds_to_ps (pod_exec_copy_s (exec->request->topology->chip, op), &task->duration_ps);
     }
+  g_array_set_size (graph->deps, program->deps->len);
   for (guint i = 0; i < program->deps->len; i++)
     {
       const PodOpDep *dep = &g_array_index (program->deps, PodOpDep, i);
-      PodTaskDep out = { .stream = dep->stream, .count = dep->count };
 
-      g_array_append_val (graph->deps, out);
+      g_array_index (graph->deps, PodTaskDep, i) = (PodTaskDep){ .stream = dep->stream, .count = dep->count };
     }
   for (guint i = 0; i < program->blocks->len && exec->software.launch_s > 0; i++)
     add_waits (program, &g_array_index (program->blocks, PodOpBlock, i), &exec->software, kernels, exec->wait_s[i], graph);
@@ -111,31 +122,50 @@ divide_stream (const PodProgram *program, const PodOpBlock *block, unsigned s, c
   return true;
 }
 
+/* A copy of task @of at @to, with its dependencies from @first_dep on, which count from the layer's start, @begin of the block's tasks. */
+static void
+copy_task (PodTaskGraph *graph, uint32_t of, uint32_t to, uint32_t first_dep, const uint32_t *begin)
+{
+  PodTask *task = &g_array_index (graph->tasks, PodTask, to);
+
+  *task = g_array_index (graph->tasks, PodTask, of);
+  for (uint32_t d = 0; d < task->n_deps; d++)
+    {
+      PodTaskDep *dep = &g_array_index (graph->deps, PodTaskDep, first_dep + d);
+
+      *dep = g_array_index (graph->deps, PodTaskDep, task->first_dep + d);
+      dep->count -= (int32_t) begin[dep->stream];
+    }
+  task->first_dep = first_dep;
+}
+
 /* A layer's tasks are its own: their dependencies count from the layer's start, not from the block's. */
 static void
 add_tasks_of_unit (const PodOpBlock *block, PodBlock *unit, PodTaskGraph *graph)
 {
   const PodBlock of_block = *unit;
+  uint32_t begin[POD_MAX_STREAMS];
+  uint32_t at = graph->tasks->len;
+  uint32_t dep = graph->deps->len;
+  uint32_t n_tasks = 0;
+  uint32_t n_deps = 0;
 
   for (unsigned s = 0; s < graph->n_streams; s++)
     {
-      unit->first_task[s] = graph->tasks->len;
+      begin[s] = of_block.first_task[s] - block->first_of_stream[s];
+      unit->first_task[s] = at + n_tasks;
+      n_tasks += unit->n_tasks[s];
       for (uint32_t i = 0; i < unit->n_tasks[s]; i++)
-        {
-          PodTask task = g_array_index (graph->tasks, PodTask, of_block.first_task[s] + i);
-          const uint32_t first_dep = task.first_dep;
-
-          task.first_dep = graph->deps->len;
-          for (uint32_t d = 0; d < task.n_deps; d++)
-            {
-              PodTaskDep dep = g_array_index (graph->deps, PodTaskDep, first_dep + d);
-
-              dep.count -= (int32_t) (of_block.first_task[dep.stream] - block->first_of_stream[dep.stream]);
-              g_array_append_val (graph->deps, dep);
-            }
-          g_array_append_val (graph->tasks, task);
-        }
+        n_deps += g_array_index (graph->tasks, PodTask, of_block.first_task[s] + i).n_deps;
     }
+  g_array_set_size (graph->tasks, at + n_tasks);
+  g_array_set_size (graph->deps, dep + n_deps);
+  for (unsigned s = 0; s < graph->n_streams; s++)
+    for (uint32_t i = 0; i < unit->n_tasks[s]; i++)
+      {
+        copy_task (graph, of_block.first_task[s] + i, at, dep, begin);
+        dep += g_array_index (graph->tasks, PodTask, at++).n_deps;
+      }
 }
 
 static bool
