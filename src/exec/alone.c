@@ -120,13 +120,23 @@ pod_alone_place (PodAlone *alone, uint32_t comm, uint32_t rank)
   return entry.place;
 }
 
+/* The group's, which goes the way that the first group has chosen. @first: released */
+static PodPlan *
+plan_like (const PodExecRequest *request, const PodOp *op, const PodGroup *group, PodPlan *first, GError **error)
+{
+  g_autofree char *name = first->protocol == NULL ? g_strdup (first->algorithm) : g_strconcat (first->algorithm, "/", first->protocol, NULL);
+
+  pod_routes_release (request, first);
+  return pod_routes_plan (request, op, group, name, error);
+}
+
 /* As the run has it: the first group chooses the algorithm for all. */
 static bool
 price_place (const PodAlone *alone, const PodOp *op, const PodPlace *place, double *out_ps, GError **error)
 {
   const PodExecRequest *request = alone->request;
   const PodCommunicator *comm = communicator_at (alone, place->comm);
-  g_autoptr (PodPlan) plan = NULL;
+  PodPlan *plan;
   PodGroup group;
   double latency_s;
   double time_s;
@@ -135,16 +145,14 @@ price_place (const PodAlone *alone, const PodOp *op, const PodPlace *place, doub
   plan = pod_routes_plan (request, op, &group, NULL, error);
   if (plan != NULL && place->group > 0 && request->fidelity != POD_FIDELITY_BOOK)
     {
-      g_autofree char *name = plan->protocol == NULL ? g_strdup (plan->algorithm) : g_strconcat (plan->algorithm, "/", plan->protocol, NULL);
-
-      pod_plan_free (plan);
       pod_communicator_group (comm, place->group, &group);
-      plan = pod_routes_plan (request, op, &group, name, error);
+      plan = plan_like (request, op, &group, plan, error);
     }
   if (plan == NULL)
     return false;
   time_s = pod_plan_time (request->topology, request->fidelity, plan, op->bytes);
   latency_s = request->fidelity == POD_FIDELITY_BOOK ? time_s : (double) plan->latency_ps * 1e-12;
+  pod_routes_release (request, plan);
   *out_ps = (latency_s + (time_s - latency_s) / pod_exec_rate_ratio (alone->software, comm->axis)) * 1e12;
   return true;
 }

@@ -29,8 +29,9 @@ typedef struct
 } PodRoutes;
 
 /* The plan of a program's collective over @group: by the request's algorithm where that fits, by @name (nullable) where the first group has
- * chosen. Returns: (transfer full) */
+ * chosen. Returns: (transfer none) where the request has a cache of plans, else (transfer full): pod_routes_release */
 PodPlan *pod_routes_plan (const PodExecRequest *request, const PodOp *op, const PodGroup *group, const char *name, GError **error);
+void pod_routes_release (const PodExecRequest *request, PodPlan *plan);
 /* @is_identity: every group has a plan of its own. */
 PodRoutes *pod_routes_new (const PodExecRequest *request, bool is_identity, GError **error);
 void pod_routes_free (PodRoutes *routes);

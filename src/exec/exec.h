@@ -4,6 +4,7 @@
 
 #include "chip/step-loss.h"
 #include "collective/library.h"
+#include "collective/plan-cache.h"
 #include "exec/account.h"
 #include "exec/timeline.h"
 #include "network/network.h"
@@ -23,6 +24,7 @@ typedef struct
   bool is_folded;
   const char *algorithm;    /* (nullable) forced for all collectives that it fits */
   const PodLibrary *library; /* (nullable) whose cost tables price collectives at fidelity calibrated */
+  PodPlanCache *plans;      /* (nullable) shared with other runs on this machine */
   const uint32_t *record;   /* (nullable) real ranks to record; NULL = one of each pipeline stage */
   uint32_t n_record;
   bool is_recording_all;    /* every represented rank */

@@ -28,7 +28,7 @@ typedef struct
   PodDtype dtype;
   const char *algorithm;
   const PodPlanned *planned;
-  GPtrArray *plans;       /* (element-type PodPlan) (owned) by number of plan, (nullable elements) where it was not asked for */
+  GPtrArray *plans;       /* (element-type PodPlan) (owned, or the request's cache's) by number of plan, (nullable elements) where it was not asked for */
 } PodRoute;
 
 /* The plan of a group, for its ratios and latency; its links are shifted where pod_route_shift says so. (transfer none) */

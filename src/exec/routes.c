@@ -36,6 +36,20 @@ planned_free (void *data)
   g_free (planned);
 }
 
+/* At fidelity book a route takes the links out of its plans, which are its own. */
+static bool
+are_shared (const PodExecRequest *request)
+{
+  return request->plans != NULL && request->fidelity != POD_FIDELITY_BOOK;
+}
+
+void
+pod_routes_release (const PodExecRequest *request, PodPlan *plan)
+{
+  if (!are_shared (request))
+    pod_plan_free (plan);
+}
+
 static PodPlan *
 plan_group (const PodExecRequest *request, const PodGroup *group, const PodOp *op, const char *algorithm, GError **error)
 {
@@ -48,7 +62,7 @@ plan_group (const PodExecRequest *request, const PodGroup *group, const PodOp *o
                                .algorithm = algorithm,
                                .library = request->library };
 
-  return pod_collective_plan_query (&query, error);
+  return are_shared (request) ? (PodPlan *) pod_plan_cache_query (request->plans, &query, error) : pod_collective_plan_query (&query, error);
 }
 
 PodPlan *
@@ -149,13 +163,13 @@ planned_new (const PodExecRequest *request)
   return all;
 }
 
-/* Plans the first group, whose way is that of all. @first: (transfer full) */
+/* Plans the first group, whose way is that of all. @first: becomes the route's */
 static void
 begin_route (const PodExecRequest *request, const PodRoutes *routes, PodRoute *route, PodPlan *first)
 {
   route->algorithm = first->algorithm;
   route->planned = g_ptr_array_index (routes->planned, route->comm);
-  route->plans = g_ptr_array_new_with_free_func (plan_free);
+  route->plans = are_shared (request) ? g_ptr_array_new () : g_ptr_array_new_with_free_func (plan_free);
   g_ptr_array_add (route->plans, first);
   if (request->fidelity == POD_FIDELITY_BOOK)
     first->n_entries = 0; /* priced by V/W: no links */
@@ -227,7 +241,7 @@ is_same_way (const PodPlan *a, const PodPlan *b)
          && a->wire_ratio == b->wire_ratio;
 }
 
-/* The route of (communicator, kind, way): found, or begun. @plan: (transfer full) of the first group. */
+/* The route of (communicator, kind, way): found, or begun. @plan: of the first group, becomes the route's or is released. */
 static uint32_t
 find_route (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, PodPlan *plan)
 {
@@ -239,7 +253,7 @@ find_route (const PodExecRequest *request, PodRoutes *routes, const PodOp *op, P
 
       if (known->comm == op->comm && known->kind == op->collective && is_same_way (g_ptr_array_index (known->plans, 0), plan))
         {
-          pod_plan_free (plan);
+          pod_routes_release (request, plan);
           return r;
         }
     }

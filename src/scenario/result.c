@@ -73,31 +73,55 @@ bound_of (const PodExecResult *exec)
   return g_steal_pointer (&name);
 }
 
+/* FLOPs of one op that computes again what was computed, 0 of all others. */
+static double
+recomputed_by (const PodProgram *program, const PodOp *op, bool is_causal_halved)
+{
+  const PodKernel *kernel = &g_array_index (program->kernels, PodKernel, op->kernel);
+
+  if (op->phase != POD_PHASE_RECOMPUTE || kernel->kind == POD_KERNEL_VECTOR || kernel->kind == POD_KERNEL_OPTIMIZER)
+    return 0;
+  return kernel->flops * (kernel->kind == POD_KERNEL_ATTENTION && kernel->is_causal && !is_causal_halved ? 2 : 1);
+}
+
+/* The terms of a block in the order of its ops; most have none. Returns: (transfer full) (element-type double) */
+static GArray *
+list_recomputed (const PodProgram *program, const PodOpBlock *block, bool is_causal_halved)
+{
+  const uint32_t begin = block->first_of_stream[POD_STREAM_COMPUTE];
+  GArray *terms = g_array_new (FALSE, FALSE, sizeof (double));
+
+  for (uint32_t i = begin; i < begin + block->n_of_stream[POD_STREAM_COMPUTE]; i++)
+    {
+      const double flops = recomputed_by (program, &g_array_index (program->ops, PodOp, i), is_causal_halved);
+
+      if (flops > 0)
+        g_array_append_val (terms, flops);
+    }
+  return terms;
+}
+
 /* FLOPs of matmuls and attention that all ranks compute again in a step; attention in full unless the convention halves it. */
 static double
 recomputed_flops (const PodRun *run, bool is_causal_halved)
 {
   const PodProgram *program = run->program;
   const double n_ranks = (double) program->n_ranks / program->classes->len;
+  g_autoptr (GPtrArray) terms = g_ptr_array_new_with_free_func ((GDestroyNotify) g_array_unref); /* by block */
   double sum = 0;
 
+  for (guint b = 0; b < program->blocks->len; b++)
+    g_ptr_array_add (terms, list_recomputed (program, &g_array_index (program->blocks, PodOpBlock, b), is_causal_halved));
   for (guint c = 0; c < program->classes->len; c++)
     {
       const PodProgramClass *class = g_ptr_array_index (program->classes, c);
 
       for (guint i = 0; i < class->steps->len; i++)
         {
-          const PodOpBlock *block = &g_array_index (program->blocks, PodOpBlock, g_array_index (class->steps, PodOpStep, i).block);
+          const GArray *of_block = g_ptr_array_index (terms, g_array_index (class->steps, PodOpStep, i).block);
 
-          for (uint32_t k = block->first_of_stream[POD_STREAM_COMPUTE]; k < block->first_of_stream[POD_STREAM_COMPUTE] + block->n_of_stream[POD_STREAM_COMPUTE]; k++)
-            {
-              const PodOp *op = &g_array_index (program->ops, PodOp, k);
-              const PodKernel *kernel = &g_array_index (program->kernels, PodKernel, op->kernel);
-
-              if (op->phase != POD_PHASE_RECOMPUTE || kernel->kind == POD_KERNEL_VECTOR || kernel->kind == POD_KERNEL_OPTIMIZER)
-                continue;
-              sum += n_ranks * kernel->flops * (kernel->kind == POD_KERNEL_ATTENTION && kernel->is_causal && !is_causal_halved ? 2 : 1);
-            }
+          for (guint k = 0; k < of_block->len; k++)
+            sum += n_ranks * g_array_index (of_block, double, k);
         }
     }
   return sum;

@@ -9,7 +9,10 @@ struct PodRunCache
   GHashTable *models;
   GHashTable *libraries;
   GHashTable *documents;
+  PodPlanCache *plans;
 };
+
+#define MOST_PLAN_BYTES ((size_t) 64 << 20)
 
 /* Something that was loaded, and what loading it assumed. */
 typedef struct
@@ -45,6 +48,7 @@ pod_run_cache_new (void)
   cache->models = parts_new ();
   cache->libraries = parts_new ();
   cache->documents = parts_new ();
+  cache->plans = pod_plan_cache_new ();
   return cache;
 }
 
@@ -60,6 +64,7 @@ pod_run_cache_unref (PodRunCache *cache)
 {
   if (cache == NULL || !g_atomic_ref_count_dec (&cache->n_refs))
     return;
+  pod_plan_cache_free (cache->plans);
   g_hash_table_unref (cache->topologies);
   g_hash_table_unref (cache->models);
   g_hash_table_unref (cache->libraries);
@@ -207,6 +212,19 @@ pod_run_cache_library (PodRunCache *cache, const char *name, GError **error)
     return part->data;
   library = pod_library_load (name, error);
   return cache == NULL || library == NULL ? library : keep (cache->libraries, name, library, free_library);
+}
+
+PodPlanCache *
+pod_run_cache_plans (PodRunCache *cache)
+{
+  if (cache == NULL)
+    return NULL;
+  if (pod_plan_cache_bytes (cache->plans) > MOST_PLAN_BYTES)
+    {
+      pod_plan_cache_free (cache->plans);
+      cache->plans = pod_plan_cache_new ();
+    }
+  return cache->plans;
 }
 
 static void

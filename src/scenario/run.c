@@ -211,7 +211,7 @@ pod_run_exec_request (const PodScenario *scenario, const PodRun *run, GArray *de
   int fold;
 
   *out = (PodExecRequest){
-    .topology = run->topology, .program = run->program, .fidelity = run->fidelity, .software = &run->software, .library = run->library
+    .topology = run->topology, .program = run->program, .fidelity = run->fidelity, .software = &run->software, .library = run->library, .plans = pod_run_cache_plans (run->cache)
   };
   if (!choose_algorithm (scenario, &out->algorithm, error) || !pod_run_choose ("network", scenario->network, networks, 1, &network, error)
       || !pod_run_choose ("fold", scenario->fold, folds, 0, &fold, error))
