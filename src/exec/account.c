@@ -43,7 +43,7 @@ list_effects (const PodProgram *program, const PodOp *op, bool is_at_end, const 
   return n_listed;
 }
 
-/* Each op's in the place that they have in the program, those at its start first. Ops of stages that are alike have them in common. */
+/* Each op's in the place that they have in the program, those at its start first. */
 static void
 make_effects (PodAccount *account)
 {
@@ -58,8 +58,10 @@ make_effects (PodAccount *account)
       PodAccountEffects *effects = &account->effects_of_op[i];
       PodAccountEffect *out = &account->effects[op->first_effect];
 
+      *effects = (PodAccountEffects){ .first = op->first_effect };
+      if (op->n_effects == 0)
+        continue;
       g_assert (op->n_effects <= UINT16_MAX);
-      effects->first = op->first_effect;
       effects->n_at_start = list_effects (program, op, false, moving, out);
       effects->n_at_end = list_effects (program, op, true, moving, out + effects->n_at_start);
     }

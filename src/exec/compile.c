@@ -295,17 +295,15 @@ add_class (const PodProgramClass *class, const Division *divisions, PodTaskGraph
 
   for (guint i = 0; i < class->steps->len; i++)
     {
-      PodStep step = g_array_index (class->steps, PodStep, i);
+      const PodStep step = g_array_index (class->steps, PodStep, i);
       const Division *division = &divisions[step.block];
-      const uint32_t n = steps->len < MOST_DIVIDED ? division->n : 0;
+      const guint begin = steps->len;
+      const uint32_t n = begin < MOST_DIVIDED ? division->n : 0;
 
-      if (n == 0)
-        g_array_append_val (steps, step);
+      g_array_set_size (steps, begin + MAX (n, 1));
+      g_array_index (steps, PodStep, begin) = step;
       for (uint32_t b = 0; b < n; b++)
-        {
-          step.block = division->first + b;
-          g_array_append_val (steps, step);
-        }
+        g_array_index (steps, PodStep, begin + b) = (PodStep){ .block = division->first + b, .microbatch = step.microbatch };
     }
   g_ptr_array_add (graph->steps, steps);
   out.n_steps = steps->len;

@@ -175,32 +175,58 @@ begin_route (const PodExecRequest *request, const PodRoutes *routes, PodRoute *r
     first->n_entries = 0; /* priced by V/W: no links */
 }
 
-/* What a plan puts on the links of each block, as it would be on those of the first one. */
-static void
-add_keys (const PodRoute *route, uint32_t group, uint32_t r, const PodTurn *turn, uint64_t *keys)
+/* Links of a plan as a turn has them. */
+typedef struct
 {
-  const PodPlan *plan = pod_route_plan (route, group);
-  const PodTopology *topology = route->planned->topology;
-  g_autofree uint32_t *links = g_new (uint32_t, plan->n_entries + 1);
-  uint32_t place;
-
-  pod_route_links (route, group, links);
-  for (uint32_t i = 0; i < plan->n_entries; i++)
-    if (pod_turn_place_of_link (turn, topology, links[i], &place))
-      keys[place] += pod_mix (pod_mix (((uint64_t) r << 32) + pod_turn_link (turn, turn->size - place, topology, links[i])) ^ plan->entries[i].share_q32);
-}
+  uint32_t link;
+  uint32_t place; /* among the blocks, UINT32_MAX where the turn carries it to itself */
+  uint32_t home;  /* what it is in the first block */
+} Turned;
 
 typedef struct
 {
   const PodExecRequest *request;
   PodRoutes *routes;
+  GArray *turned; /* Turned, of the group's route before: most routes of a communicator go over the same links */
 } Turning;
+
+static void
+turn_link (const PodTurn *turn, const PodTopology *topology, uint32_t link, Turned *out)
+{
+  *out = (Turned){ .link = link };
+  if (pod_turn_place_of_link (turn, topology, link, &out->place))
+    out->home = pod_turn_link (turn, turn->size - out->place, topology, link);
+  else
+    out->place = UINT32_MAX;
+}
+
+/* What a plan puts on the links of each block, as it would be on those of the first one. */
+static void
+add_keys (const Turning *turning, const PodRoute *route, uint32_t group, uint32_t r, const PodTurn *turn, uint64_t *keys)
+{
+  const PodPlan *plan = pod_route_plan (route, group);
+  const uint32_t n_before = turning->turned->len;
+  g_autofree uint32_t *links = g_new (uint32_t, plan->n_entries + 1);
+
+  pod_route_links (route, group, links);
+  g_array_set_size (turning->turned, MAX (n_before, plan->n_entries));
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    {
+      Turned *turned = &g_array_index (turning->turned, Turned, i);
+
+      if (i >= n_before || turned->link != links[i])
+        turn_link (turn, route->planned->topology, links[i], turned);
+      if (turned->place != UINT32_MAX)
+        keys[turned->place] += pod_mix (pod_mix (((uint64_t) r << 32) + turned->home) ^ plan->entries[i].share_q32);
+    }
+}
 
 static bool
 group_keys (void *context, const PodTurn *turn, uint32_t comm, uint32_t group, uint64_t *keys)
 {
   const Turning *turning = context;
 
+  g_array_set_size (turning->turned, 0);
   for (guint r = 0; r < turning->routes->routes->len; r++)
     {
       PodRoute *route = &g_array_index (turning->routes->routes, PodRoute, r);
@@ -210,7 +236,7 @@ group_keys (void *context, const PodTurn *turn, uint32_t comm, uint32_t group, u
       /* what cannot be planned is told when all are */
       if (find_plan (turning->request, turning->routes, route, group, NULL) == NULL)
         return false;
-      add_keys (route, group, r, turn, keys);
+      add_keys (turning, route, group, r, turn, keys);
     }
   return true;
 }
@@ -219,7 +245,8 @@ group_keys (void *context, const PodTurn *turn, uint32_t comm, uint32_t group, u
 static bool
 plan_orbits (const PodExecRequest *request, PodRoutes *routes, bool is_identity, GError **error)
 {
-  Turning turning = { .request = request, .routes = routes };
+  g_autoptr (GArray) turned = g_array_new (FALSE, FALSE, sizeof (Turned));
+  Turning turning = { .request = request, .routes = routes, .turned = turned };
 
   routes->symmetry = pod_symmetry_new (request->topology, request->program, is_identity, group_keys, &turning);
   for (guint r = 0; r < routes->routes->len; r++)

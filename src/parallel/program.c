@@ -89,15 +89,21 @@ kernel_equal (gconstpointer a, gconstpointer b)
          && memcmp (&x->write_bytes, &y->write_bytes, sizeof x->write_bytes) == 0;
 }
 
+/* Room for a program of a hundred layers or so; memory that nothing is written to costs nothing. */
+enum
+{
+  SOME_OPS = 8192,
+};
+
 PodProgram *
 pod_program_new (uint32_t n_ranks)
 {
   PodProgram *program = g_new0 (PodProgram, 1);
 
   program->strings = g_string_chunk_new (4096);
-  program->ops = g_array_new (FALSE, FALSE, sizeof (PodOp));
-  program->deps = g_array_new (FALSE, FALSE, sizeof (PodOpDep));
-  program->effects = g_array_new (FALSE, FALSE, sizeof (PodEffect));
+  program->ops = g_array_sized_new (FALSE, FALSE, sizeof (PodOp), SOME_OPS);
+  program->deps = g_array_sized_new (FALSE, FALSE, sizeof (PodOpDep), SOME_OPS);
+  program->effects = g_array_sized_new (FALSE, FALSE, sizeof (PodEffect), SOME_OPS);
   program->kernels = g_array_new (FALSE, FALSE, sizeof (PodKernel));
   program->labels = g_array_new (FALSE, FALSE, sizeof (PodBufferLabel));
   program->blocks = g_array_new (FALSE, FALSE, sizeof (PodOpBlock));
@@ -417,37 +423,52 @@ pod_builder_mark (const PodBuilder *builder)
   return (PodBuilderMark){ builder->ops->len, builder->edges->len, builder->effects->len };
 }
 
+static void
+repeat_ops (GArray *ops, uint32_t from, uint32_t n, int32_t n_layers)
+{
+  PodOp *out;
+
+  g_array_set_size (ops, ops->len + n);
+  out = &g_array_index (ops, PodOp, from);
+  for (uint32_t i = 0; i < n; i++)
+    {
+      out[n + i] = out[i];
+      out[n + i].layer += out[i].layer >= 0 ? n_layers : 0;
+    }
+}
+
+static void
+repeat_edges (GArray *edges, uint32_t from, uint32_t n_ops)
+{
+  const uint32_t n = edges->len - from;
+  Edge *out;
+
+  g_array_set_size (edges, edges->len + n);
+  out = &g_array_index (edges, Edge, from);
+  for (uint32_t i = 0; i < n; i++)
+    out[n + i] = (Edge){ .op = out[i].op + n_ops, .on = out[i].on != POD_NO_OP ? out[i].on + n_ops : POD_NO_OP, .dep = out[i].dep };
+}
+
+static void
+repeat_effects (GArray *effects, uint32_t from, uint32_t n_ops)
+{
+  const uint32_t n = effects->len - from;
+  BufferEffect *out;
+
+  g_array_set_size (effects, effects->len + n);
+  out = &g_array_index (effects, BufferEffect, from);
+  for (uint32_t i = 0; i < n; i++)
+    out[n + i] = (BufferEffect){ .op = out[i].op + n_ops, .effect = out[i].effect };
+}
+
 uint32_t
 pod_builder_repeat (PodBuilder *builder, PodBuilderMark from, int32_t n_layers)
 {
-  const PodBuilderMark to = pod_builder_mark (builder);
-  const uint32_t n = to.n_ops - from.n_ops;
+  const uint32_t n = builder->ops->len - from.n_ops;
 
-  g_array_set_size (builder->ops, to.n_ops + n);
-  g_array_set_size (builder->edges, 2 * to.n_edges - from.n_edges);
-  g_array_set_size (builder->effects, 2 * to.n_effects - from.n_effects);
-  for (uint32_t i = from.n_ops; i < to.n_ops; i++)
-    {
-      PodOp *op = &g_array_index (builder->ops, PodOp, i + n);
-
-      *op = g_array_index (builder->ops, PodOp, i);
-      op->layer += op->layer >= 0 ? n_layers : 0;
-    }
-  for (uint32_t i = from.n_edges; i < to.n_edges; i++)
-    {
-      Edge *edge = &g_array_index (builder->edges, Edge, to.n_edges + i - from.n_edges);
-
-      *edge = g_array_index (builder->edges, Edge, i);
-      edge->op += n;
-      edge->on += edge->on != POD_NO_OP ? n : 0;
-    }
-  for (uint32_t i = from.n_effects; i < to.n_effects; i++)
-    {
-      BufferEffect *effect = &g_array_index (builder->effects, BufferEffect, to.n_effects + i - from.n_effects);
-
-      *effect = g_array_index (builder->effects, BufferEffect, i);
-      effect->op += n;
-    }
+  repeat_ops (builder->ops, from.n_ops, n, n_layers);
+  repeat_edges (builder->edges, from.n_edges, n);
+  repeat_effects (builder->effects, from.n_effects, n);
   return n;
 }
 
@@ -494,93 +515,102 @@ pod_builder_copy_block (PodBuilder *builder, uint32_t of, const char *name, cons
 static uint32_t *
 sort_by_op (const GArray *said, uint32_t n_ops, uint32_t *first)
 {
-  const size_t size = g_array_get_element_size ((GArray *) said);
+  const size_t size = g_array_get_element_size ((GArray *) said) / sizeof (uint32_t);
+  const uint32_t *op_of = (const uint32_t *) (const void *) said->data; /* where each thing said begins */
   uint32_t *order = g_new (uint32_t, said->len + 1);
 
   memset (first, 0, (n_ops + 1) * sizeof *first);
   for (guint i = 0; i < said->len; i++)
-    first[*(const uint32_t *) (const void *) (said->data + i * size) + 1]++;
+    first[op_of[i * size] + 1]++;
   for (uint32_t op = 0; op < n_ops; op++)
     first[op + 1] += first[op];
   for (guint i = 0; i < said->len; i++)
-    order[first[*(const uint32_t *) (const void *) (said->data + i * size)]++] = i;
+    order[first[op_of[i * size]]++] = i;
   memmove (first + 1, first, n_ops * sizeof *first);
   first[0] = 0;
   return order;
 }
 
-/* Dependencies between ops of the block, as counts of their streams. @place: of ops within these */
-static void
-set_deps (PodBuilder *builder, const PodOpBlock *block, const uint32_t *place)
+/* Where the ops of the open block go in the program: by stream, in issue order within one. Returns: (transfer full) by op */
+static uint32_t *
+place_ops (const PodBuilder *builder, PodOpBlock *block)
 {
-  PodProgram *program = builder->program;
-  const uint32_t n_ops = builder->ops->len;
-  const uint32_t begin = program->deps->len;
-  g_autofree uint32_t *first = g_new (uint32_t, n_ops + 1);
-  g_autofree uint32_t *order = sort_by_op (builder->edges, n_ops, first);
+  const PodOp *ops = (const PodOp *) (const void *) builder->ops->data;
+  uint32_t *place = g_new (uint32_t, builder->ops->len + 1);
+  uint32_t next[POD_N_STREAMS];
 
-  g_array_set_size (program->deps, begin + builder->edges->len);
+  for (guint i = 0; i < builder->ops->len; i++)
+    block->n_of_stream[ops[i].stream]++;
+  for (unsigned s = 0, at = block->first_op; s < POD_N_STREAMS; s++)
+    {
+      block->first_of_stream[s] = next[s] = at;
+      at += block->n_of_stream[s];
+    }
+  for (guint i = 0; i < builder->ops->len; i++)
+    place[i] = next[ops[i].stream]++;
+  return place;
+}
+
+/* Dependencies between ops of the block, as counts of their streams. */
+static void
+add_deps (PodBuilder *builder, const PodOpBlock *block, const uint32_t *place, const uint32_t *order)
+{
+  const PodOp *ops = (const PodOp *) (const void *) builder->ops->data;
+  const Edge *edges = (const Edge *) (const void *) builder->edges->data;
+  const guint begin = builder->program->deps->len;
+  PodOpDep *deps;
+
+  g_array_set_size (builder->program->deps, begin + builder->edges->len);
+  deps = &g_array_index (builder->program->deps, PodOpDep, begin);
   for (uint32_t i = 0; i < builder->edges->len; i++)
     {
-      const Edge *edge = &g_array_index (builder->edges, Edge, order[i]);
-      PodOpDep *dep = &g_array_index (program->deps, PodOpDep, begin + i);
+      const Edge *edge = &edges[order[i]];
+      const uint8_t stream = edge->on != POD_NO_OP ? ops[edge->on].stream : edge->dep.stream;
 
-      *dep = edge->on == POD_NO_OP ? edge->dep
-                                   : (PodOpDep){ .stream = g_array_index (builder->ops, PodOp, edge->on).stream, .count = (int32_t) place[edge->on] + 1 };
-    }
-  for (uint32_t i = 0; i < n_ops; i++)
-    {
-      PodOp *op = &g_array_index (program->ops, PodOp, block->first_of_stream[g_array_index (builder->ops, PodOp, i).stream] + place[i]);
-
-      op->first_dep = begin + first[i];
-      op->n_deps = first[i + 1] - first[i];
+      deps[i] = edge->on == POD_NO_OP ? edge->dep : (PodOpDep){ .stream = stream, .count = (int32_t) (place[edge->on] - block->first_of_stream[stream]) + 1 };
     }
 }
 
 static void
-set_effects (PodBuilder *builder, const PodOpBlock *block, const uint32_t *place)
+add_effects (PodBuilder *builder, const uint32_t *order)
 {
-  PodProgram *program = builder->program;
-  const uint32_t n_ops = builder->ops->len;
-  const uint32_t begin = program->effects->len;
-  g_autofree uint32_t *first = g_new (uint32_t, n_ops + 1);
-  g_autofree uint32_t *order = sort_by_op (builder->effects, n_ops, first);
+  const BufferEffect *said = (const BufferEffect *) (const void *) builder->effects->data;
+  const guint begin = builder->program->effects->len;
+  PodEffect *effects;
 
-  g_array_set_size (program->effects, begin + builder->effects->len);
+  g_array_set_size (builder->program->effects, begin + builder->effects->len);
+  effects = &g_array_index (builder->program->effects, PodEffect, begin);
   for (uint32_t i = 0; i < builder->effects->len; i++)
-    g_array_index (program->effects, PodEffect, begin + i) = g_array_index (builder->effects, BufferEffect, order[i]).effect;
-  for (uint32_t i = 0; i < n_ops; i++)
-    {
-      PodOp *op = &g_array_index (program->ops, PodOp, block->first_of_stream[g_array_index (builder->ops, PodOp, i).stream] + place[i]);
-
-      op->first_effect = begin + first[i];
-      op->n_effects = first[i + 1] - first[i];
-    }
+    effects[i] = said[order[i]].effect;
 }
 
 uint32_t
 pod_builder_close (PodBuilder *builder)
 {
   PodProgram *program = builder->program;
-  PodOpBlock block = { .name = builder->name, .first_op = program->ops->len, .n_ops = builder->ops->len };
-  g_autofree uint32_t *place = g_new (uint32_t, builder->ops->len + 1); /* position within its stream */
+  const uint32_t n = builder->ops->len;
+  PodOpBlock block = { .name = builder->name, .first_op = program->ops->len, .n_ops = n };
+  const uint32_t first_dep = program->deps->len;
+  const uint32_t first_effect = program->effects->len;
+  g_autofree uint32_t *place = place_ops (builder, &block);
+  g_autofree uint32_t *edge_of = g_new (uint32_t, n + 1); /* the first of each op */
+  g_autofree uint32_t *effect_of = g_new (uint32_t, n + 1);
+  g_autofree uint32_t *edges = sort_by_op (builder->edges, n, edge_of);
+  g_autofree uint32_t *effects = sort_by_op (builder->effects, n, effect_of);
 
-  for (guint i = 0; i < builder->ops->len; i++)
-    place[i] = block.n_of_stream[g_array_index (builder->ops, PodOp, i).stream]++;
-  for (unsigned s = 0, at = block.first_op; s < POD_N_STREAMS; s++)
+  g_array_set_size (program->ops, block.first_op + n);
+  for (guint i = 0; i < n; i++)
     {
-      block.first_of_stream[s] = at;
-      at += block.n_of_stream[s];
-    }
-  g_array_set_size (program->ops, block.first_op + block.n_ops);
-  for (guint i = 0; i < builder->ops->len; i++)
-    {
-      const PodOp *op = &g_array_index (builder->ops, PodOp, i);
+      PodOp *op = &g_array_index (program->ops, PodOp, place[i]);
 
-      g_array_index (program->ops, PodOp, block.first_of_stream[op->stream] + place[i]) = *op;
+      *op = g_array_index (builder->ops, PodOp, i);
+      op->first_dep = first_dep + edge_of[i];
+      op->n_deps = edge_of[i + 1] - edge_of[i];
+      op->first_effect = first_effect + effect_of[i];
+      op->n_effects = effect_of[i + 1] - effect_of[i];
     }
-  set_deps (builder, &block, place);
-  set_effects (builder, &block, place);
+  add_deps (builder, &block, place, edges);
+  add_effects (builder, effects);
   return add_block (program, &block);
 }
 
