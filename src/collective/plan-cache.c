@@ -15,7 +15,7 @@ typedef struct
   PodPlanQuery query; /* its group is the one below; a known one's algorithm is owned */
   PodGroup group;     /* a known one's devices are owned */
   guint hash;
-  PodPlan *plan;      /* (owned) */
+  PodPlan *plan; /* (owned) */
 } Known;
 
 static void
@@ -33,9 +33,12 @@ static guint
 hash_query (const PodPlanQuery *query)
 {
   const PodGroup *group = query->group;
-  uint64_t hash = pod_mix (query->payload_bytes) ^ ((uint64_t) query->kind << 8) ^ ((uint64_t) query->dtype << 16) ^ ((uint64_t) query->fidelity << 24) ^ (uintptr_t) query->topology;
+  uint64_t hash = pod_mix (query->payload_bytes) ^ ((uint64_t) query->kind << 8)
+                  ^ ((uint64_t) query->dtype << 16) ^ ((uint64_t) query->fidelity << 24)
+                  ^ (uintptr_t) query->topology;
 
-  hash = pod_mix (hash ^ (uintptr_t) query->library) ^ (query->algorithm != NULL ? g_str_hash (query->algorithm) : 0);
+  hash = pod_mix (hash ^ (uintptr_t) query->library)
+         ^ (query->algorithm != NULL ? g_str_hash (query->algorithm) : 0);
   hash = pod_mix (hash + group->n_devices);
   for (uint32_t i = 0; i < group->n_devices; i++) /* FNV's step: positions count */
     hash = (hash ^ group->devices[i]) * UINT64_C (0x100000001b3);
@@ -51,10 +54,12 @@ known_hash (gconstpointer key)
 static bool
 groups_are_equal (const PodGroup *a, const PodGroup *b)
 {
-  if (a->n_devices != b->n_devices || a->n_factors != b->n_factors || memcmp (a->devices, b->devices, a->n_devices * sizeof *a->devices) != 0)
+  if (a->n_devices != b->n_devices || a->n_factors != b->n_factors
+      || memcmp (a->devices, b->devices, a->n_devices * sizeof *a->devices) != 0)
     return false;
   for (unsigned f = 0; f < a->n_factors; f++)
-    if (a->factors[f].dim != b->factors[f].dim || a->factors[f].stride != b->factors[f].stride || a->factors[f].size != b->factors[f].size)
+    if (a->factors[f].dim != b->factors[f].dim || a->factors[f].stride != b->factors[f].stride
+        || a->factors[f].size != b->factors[f].size)
       return false;
   return true;
 }
@@ -65,8 +70,10 @@ known_equal (gconstpointer a, gconstpointer b)
   const PodPlanQuery *x = &((const Known *) a)->query;
   const PodPlanQuery *y = &((const Known *) b)->query;
 
-  return x->topology == y->topology && x->library == y->library && x->fidelity == y->fidelity && x->kind == y->kind && x->dtype == y->dtype
-         && x->payload_bytes == y->payload_bytes && x->phases == y->phases && x->is_folded == y->is_folded && g_strcmp0 (x->algorithm, y->algorithm) == 0
+  return x->topology == y->topology && x->library == y->library && x->fidelity == y->fidelity
+         && x->kind == y->kind && x->dtype == y->dtype && x->payload_bytes == y->payload_bytes
+         && x->phases == y->phases && x->is_folded == y->is_folded
+         && g_strcmp0 (x->algorithm, y->algorithm) == 0
          && groups_are_equal (&((const Known *) a)->group, &((const Known *) b)->group);
 }
 
@@ -104,7 +111,8 @@ keep (PodPlanCache *cache, const Known *asked, PodPlan *plan)
   known->query.algorithm = g_strdup (asked->query.algorithm);
   known->query.group = &known->group;
   known->plan = plan;
-  cache->bytes += sizeof *known + devices_bytes + sizeof *plan + plan->n_entries * sizeof *plan->entries;
+  cache->bytes
+      += sizeof *known + devices_bytes + sizeof *plan + plan->n_entries * sizeof *plan->entries;
   g_hash_table_add (cache->plans, known);
   return plan;
 }
