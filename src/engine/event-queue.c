@@ -487,7 +487,7 @@ spill (PodEventQueue *queue)
     sort_run (run);
 }
 
-void
+uint64_t
 pod_event_queue_push (PodEventQueue *queue, int64_t at_ps, uint8_t priority, uint32_t kind,
                       uint32_t index, uint64_t tag)
 {
@@ -506,15 +506,16 @@ pod_event_queue_push (PodEventQueue *queue, int64_t at_ps, uint8_t priority, uin
       heap_push (&queue->heap, &event);
       if (G_UNLIKELY (queue->heap.n > MAX_HEAP && queue->heap.n > queue->run.n))
         spill (queue);
-      return;
+      return event.order;
     }
   for (unsigned r = queue->n_rungs; r-- > 0;)
     if ((uint64_t) at_ps < queue->rungs[r]->end_ps)
       {
         rung_push (queue, queue->rungs[r], &event);
-        return;
+        return event.order;
       }
   bucket_push (queue, &queue->top, &event);
+  return event.order;
 }
 
 bool
@@ -536,15 +537,36 @@ pod_event_queue_pop (PodEventQueue *queue, PodEvent *out)
   return true;
 }
 
-/* What is at the clock's time is earlier than the limit, so it is in the run or the heap. */
-const PodEvent *
-pod_event_queue_next_now (const PodEventQueue *queue)
+/* Of the run and the heap. */
+static inline const PodEvent *
+peek (const PodEventQueue *queue)
 {
   const PodEvent *next = queue->heap.n > 0 ? &queue->heap.events[0] : NULL;
   const PodEvent *of_run = queue->run.n > 0 ? &queue->run.events[queue->run.n - 1] : NULL;
 
-  if (next == NULL || (of_run != NULL && key (of_run) < key (next)))
-    next = of_run;
+  return next == NULL || (of_run != NULL && key (of_run) < key (next)) ? of_run : next;
+}
+
+bool
+pod_event_queue_pop_before (PodEventQueue *queue, int64_t before_ps, PodEvent *out)
+{
+  if (queue->run.n == 0 && queue->heap.n == 0 && !refill (queue))
+    return false;
+  return peek (queue)->at_ps < before_ps && pod_event_queue_pop (queue, out);
+}
+
+void
+pod_event_queue_set_now (PodEventQueue *queue, int64_t now_ps)
+{
+  queue->now_ps = now_ps;
+}
+
+/* What is at the clock's time is earlier than the limit, so it is in the run or the heap. */
+const PodEvent *
+pod_event_queue_next_now (const PodEventQueue *queue)
+{
+  const PodEvent *next = peek (queue);
+
   return next != NULL && next->at_ps == queue->now_ps ? next : NULL;
 }
 
@@ -625,7 +647,7 @@ move_bucket (Bucket *bucket, int64_t ps)
 }
 
 void
-pod_event_queue_skip (PodEventQueue *queue, int64_t ps, uint64_t n_popped)
+pod_event_queue_skip (PodEventQueue *queue, int64_t ps)
 {
   for (uint32_t i = 0; i < queue->heap.n; i++)
     queue->heap.events[i].at_ps += ps;
@@ -642,8 +664,6 @@ pod_event_queue_skip (PodEventQueue *queue, int64_t ps, uint64_t n_popped)
   if (queue->limit_ps != UINT64_MAX)
     queue->limit_ps += (uint64_t) ps;
   queue->now_ps += ps;
-  queue->n_pushed += n_popped;
-  queue->n_popped += n_popped;
 }
 
 /* -- check ------------------------------------------------------------------------------------- */

@@ -23,10 +23,14 @@ PodEventQueue *pod_event_queue_new (void);
 void pod_event_queue_free (PodEventQueue *queue);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodEventQueue, pod_event_queue_free)
 
-/* Schedules. Refuses the past (programmer error: asserts at_ps >= now). Lower priority first at equal times. Amortised O(1). */
-void pod_event_queue_push (PodEventQueue *queue, int64_t at_ps, uint8_t priority, uint32_t kind, uint32_t index, uint64_t tag);
+/* Schedules. Refuses the past (programmer error: asserts at_ps >= now). Lower priority first at equal times. Returns: its order. Amortised O(1). */
+uint64_t pod_event_queue_push (PodEventQueue *queue, int64_t at_ps, uint8_t priority, uint32_t kind, uint32_t index, uint64_t tag);
 /* Takes the earliest and moves the clock there; false when empty. Amortised O(1). */
 bool pod_event_queue_pop (PodEventQueue *queue, PodEvent *out);
+/* The same, if it is earlier than @before_ps. */
+bool pod_event_queue_pop_before (PodEventQueue *queue, int64_t before_ps, PodEvent *out);
+/* Puts the clock where it was, or ahead again: for what is found to have happened while nobody looked. Nothing pending may be earlier. */
+void pod_event_queue_set_now (PodEventQueue *queue, int64_t now_ps);
 /* (nullable) The next event, if it is at the clock's time. O(1). */
 const PodEvent *pod_event_queue_next_now (const PodEventQueue *queue);
 /* Puts an event at the clock's time back that was popped, behind all others of its priority; it does not count as popped. */
@@ -39,8 +43,7 @@ size_t pod_event_queue_n_pending (const PodEventQueue *queue);
 uint64_t pod_event_queue_n_popped (const PodEventQueue *queue);
 /* Appends all that is pending to @out (element-type PodEvent), in order. O(n log n). */
 void pod_event_queue_list (const PodEventQueue *queue, GArray *out);
-/* Moves the clock and all that is pending by @ps, and counts @n_popped events as popped: for a stretch of time that is known to be like one
- * that was simulated. O(pending). */
-void pod_event_queue_skip (PodEventQueue *queue, int64_t ps, uint64_t n_popped);
+/* Moves the clock and all that is pending by @ps: for a stretch of time that is known to be like one that was simulated. O(pending). */
+void pod_event_queue_skip (PodEventQueue *queue, int64_t ps);
 /* Heap order and counts hold (POD_CHECK, tests). */
 bool pod_event_queue_check (const PodEventQueue *queue);

@@ -29,15 +29,28 @@ typedef struct
   uint32_t op;         /* the owner's */
   uint32_t like;       /* the owner's first op that is all that this one is */
   uint32_t first_dep;
-  uint32_t n_deps;
+  uint16_t n_deps;
+  bool is_outward;     /* the owner's: it meets ranks of another island (exec/islands.c) */
 } PodTask;
 
 typedef struct
 {
   uint32_t first_task[POD_MAX_STREAMS];
   uint32_t n_tasks[POD_MAX_STREAMS];
-  uint32_t like; /* the first block whose tasks are like those of this one, one by one */
+  uint32_t like;  /* the first block whose tasks are like those of this one, one by one */
+  uint32_t kin;   /* the first block whose tasks are like those of this one but for whom outward tasks meet */
+  uint32_t place; /* the owner's: which of its layers it is of a block that was divided into these */
+  uint32_t first_outward; /* made by pod_task_graph_list_outward */
+  uint32_t n_outward;
 } PodBlock;
+
+/* Tasks of a block on @lane wait for outward ones of @on, @count of them as a dependency counts. */
+typedef struct
+{
+  uint8_t lane;
+  uint8_t on;
+  int32_t count;
+} PodOutwardDep;
 
 typedef struct
 {
@@ -49,7 +62,9 @@ typedef struct
 {
   uint32_t n_steps;
   const PodStep *steps;
-  uint32_t *base; /* (n_steps + 1) x n_lanes: tasks of earlier steps; made by pod_task_graph_seal */
+  /* Made by pod_task_graph_seal */
+  uint32_t *base; /* (n_steps + 1) x n_lanes: tasks of earlier steps */
+  uint32_t *like; /* n_steps: the first block that each one's is like */
 } PodClassProgram;
 
 typedef struct
@@ -62,6 +77,7 @@ typedef struct
   uint8_t stream_of_lane[POD_MAX_STREAMS];
   GArray *tasks;   /* PodTask */
   GArray *deps;    /* PodTaskDep */
+  GArray *outward; /* (nullable) PodOutwardDep */
   GArray *blocks;  /* PodBlock */
   GArray *classes; /* PodClassProgram */
   GPtrArray *steps; /* GArray of PodStep: those that are the graph's own */
@@ -72,3 +88,5 @@ void pod_task_graph_free (PodTaskGraph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodTaskGraph, pod_task_graph_free)
 /* Gives streams their lanes and counts the tasks before each step, once all is in. To be called once. O(tasks + steps x streams). */
 void pod_task_graph_seal (PodTaskGraph *graph);
+/* Lists what waits for outward tasks, once it is said which these are. O(tasks + dependencies x tasks of a block on one lane). */
+void pod_task_graph_list_outward (PodTaskGraph *graph);

@@ -39,6 +39,7 @@ typedef struct
   uint64_t bytes;
   int64_t start_ps;
   int64_t due_ps;      /* its next event, where it has one */
+  uint64_t due_order;  /* of that, on the queue */
   int64_t begin_ps;    /* when its bytes begin */
   uint64_t number;     /* in the order of starting */
   uint64_t serial;     /* in the order of entering links, from 1 */
@@ -145,6 +146,8 @@ struct PodNetwork
   uint64_t n_entered;
   GArray *tied;      /* (element-type PodEvent) scratch */
   uint32_t n_sorted; /* of the events that are next: they stand in order */
+  GArray *waiting;   /* (element-type uint32_t) bundles to be solved for behind a replay */
+  bool was_solve_pending;
   PodBundles bundles;
   PodFlow flow;
 };
@@ -161,6 +164,12 @@ double pod_link_meter_rate (const PodLinkMeter *meter);
 /* network.c: the transfer goes on at @rate from now on: settles what is left, the meters, and its
  * end. O(bundles of it). */
 void pod_network_set_rate (PodNetwork *network, uint32_t index, uint64_t rate);
+/* Rates are to be solved for at the end of this instant, where something has changed. */
+void pod_network_schedule_solve (PodNetwork *network);
+/* A slot, whose generation alone says something. */
+uint32_t pod_network_take_slot (PodNetwork *network);
+/* Its next event comes in @delay_ps. */
+void pod_network_schedule (PodNetwork *network, uint32_t index, int64_t delay_ps);
 /* Somebody comes to the links of a transfer that was alone: it goes on as others do. */
 void pod_network_settle (PodNetwork *network, uint32_t index);
 

@@ -52,6 +52,7 @@ pod_network_new (PodNetworkMode mode, PodEventQueue *queue, uint32_t event_kind,
   network->context = context;
   network->first_free = POD_NO_INDEX;
   network->tied = g_array_new (FALSE, FALSE, sizeof (PodEvent));
+  network->waiting = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   if (mode == POD_NETWORK_FLOW)
     pod_flow_init (&network->flow, n_links);
   return network;
@@ -66,12 +67,13 @@ pod_network_free (PodNetwork *network)
     pod_flow_clear (&network->flow);
   pod_bundles_clear (&network->bundles);
   g_array_unref (network->tied);
+  g_array_unref (network->waiting);
   g_free (network->transfers);
   g_free (network);
 }
 
-static uint32_t
-take_slot (PodNetwork *network)
+uint32_t
+pod_network_take_slot (PodNetwork *network)
 {
   uint32_t index = network->first_free;
 
@@ -114,8 +116,8 @@ fixed_time (uint64_t bytes, double s_per_byte)
   return s > 0 && ps == 0 ? 1 : ps;
 }
 
-static void
-schedule (PodNetwork *network, uint32_t index, int64_t delay_ps)
+void
+pod_network_schedule (PodNetwork *network, uint32_t index, int64_t delay_ps)
 {
   int64_t now_ps = pod_event_queue_now (network->queue);
   PodTransfer *transfer = &network->transfers[index];
@@ -123,12 +125,13 @@ schedule (PodNetwork *network, uint32_t index, int64_t delay_ps)
   g_assert (delay_ps >= 0 && delay_ps < MAX_PS - now_ps);
   transfer->generation++;
   transfer->due_ps = now_ps + delay_ps;
-  pod_event_queue_push (network->queue, transfer->due_ps, TRANSFER_PRIORITY, network->event_kind,
-                        index, transfer->generation);
+  transfer->due_order
+      = pod_event_queue_push (network->queue, transfer->due_ps, TRANSFER_PRIORITY,
+                              network->event_kind, index, transfer->generation);
 }
 
-static void
-schedule_solve (PodNetwork *network)
+void
+pod_network_schedule_solve (PodNetwork *network)
 {
   PodFlow *flow = &network->flow;
 
@@ -165,7 +168,7 @@ pod_network_set_rate (PodNetwork *network, uint32_t index, uint64_t rate)
   transfer->since_ps = now_ps;
   change_meters (network, transfer, now_ps, transfer->rate, rate);
   transfer->rate = rate;
-  schedule (network, index, time_for_work (transfer->work_left, rate));
+  pod_network_schedule (network, index, time_for_work (transfer->work_left, rate));
 }
 
 /* The rate that fills the time that analytic mode gives, for the meters alone. */
@@ -179,7 +182,7 @@ begin_analytic (PodNetwork *network, uint32_t index)
   rate = rate > UINT64_MAX ? UINT64_MAX : rate;
   change_meters (network, transfer, transfer->since_ps, transfer->rate, (uint64_t) rate);
   transfer->rate = (uint64_t) rate;
-  schedule (network, index, ps);
+  pod_network_schedule (network, index, ps);
 }
 
 static void
@@ -196,7 +199,7 @@ begin_bytes (PodNetwork *network, uint32_t index)
   if (network->mode == POD_NETWORK_ANALYTIC)
     begin_analytic (network, index);
   else
-    schedule_solve (network);
+    pod_network_schedule_solve (network);
 }
 
 /* False when others are on its links. Without a latency it is soon known how many there are. */
@@ -215,7 +218,7 @@ begin_alone (PodNetwork *network, uint32_t index, int64_t latency_ps)
   transfer->rate = pod_flow_rate_alone (network, transfer);
   ps = time_for_work (transfer->work_left, transfer->rate);
   g_assert (ps < MAX_PS - latency_ps);
-  schedule (network, index, latency_ps + ps);
+  pod_network_schedule (network, index, latency_ps + ps);
   return true;
 }
 
@@ -231,7 +234,7 @@ pod_network_settle (PodNetwork *network, uint32_t index)
     {
       transfer->phase = POD_PHASE_LATENCY;
       pod_bundles_leave (network, index);
-      schedule (network, index, transfer->since_ps - now_ps);
+      pod_network_schedule (network, index, transfer->since_ps - now_ps);
       return;
     }
   transfer->phase = POD_PHASE_BYTES;
@@ -239,14 +242,14 @@ pod_network_settle (PodNetwork *network, uint32_t index)
   change_meters (network, transfer, transfer->since_ps, 0, transfer->rate);
 }
 
-void
+uint32_t
 pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t n_entries,
                    uint64_t bytes, int64_t latency_ps, double analytic_s_per_byte, uint32_t tag)
 {
-  g_return_if_fail (n_entries == 0 || path != NULL);
-  g_return_if_fail (latency_ps >= 0 && latency_ps < MAX_PS);
+  g_return_val_if_fail (n_entries == 0 || path != NULL, POD_NO_INDEX);
+  g_return_val_if_fail (latency_ps >= 0 && latency_ps < MAX_PS, POD_NO_INDEX);
 
-  uint32_t index = take_slot (network);
+  uint32_t index = pod_network_take_slot (network);
   PodTransfer *transfer = &network->transfers[index];
   transfer->path = path;
   transfer->n_entries = n_entries;
@@ -262,18 +265,19 @@ pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t n_ent
       int64_t ps = fixed_time (bytes, n_entries == 0 ? analytic_s_per_byte : 0);
       g_assert (ps < MAX_PS - latency_ps);
       transfer->phase = POD_PHASE_FIXED;
-      schedule (network, index, latency_ps + ps);
+      pod_network_schedule (network, index, latency_ps + ps);
     }
   else if (network->mode == POD_NETWORK_FLOW && latency_ps > 0 && !network->flow.is_full
            && begin_alone (network, index, latency_ps))
-    return;
+    return index;
   else if (latency_ps > 0)
     {
       transfer->phase = POD_PHASE_LATENCY;
-      schedule (network, index, latency_ps);
+      pod_network_schedule (network, index, latency_ps);
     }
   else
     begin_bytes (network, index);
+  return index;
 }
 
 /* The last picosecond is mostly not used up: what was counted too much goes back, so that the
@@ -298,7 +302,7 @@ leave_links (PodNetwork *network, uint32_t index)
     }
   pod_bundles_leave (network, index);
   if (network->mode == POD_NETWORK_FLOW)
-    schedule_solve (network);
+    pod_network_schedule_solve (network);
 }
 
 static void
@@ -453,7 +457,7 @@ enter_again (PodNetwork *network, uint32_t index)
 static void
 add_part (PodNetwork *network, uint32_t index, const PodTransferPart *part)
 {
-  const uint32_t added = take_slot (network);
+  const uint32_t added = pod_network_take_slot (network);
   PodTransfer *transfer = &network->transfers[added];
   const uint64_t generation = transfer->generation;
   const bool has_event = network->transfers[index].phase != POD_PHASE_BYTES
@@ -469,7 +473,7 @@ add_part (PodNetwork *network, uint32_t index, const PodTransferPart *part)
   transfer->visit = 0;
   network->n_active++;
   if (has_event)
-    schedule (network, added, transfer->due_ps - pod_event_queue_now (network->queue));
+    pod_network_schedule (network, added, transfer->due_ps - pod_event_queue_now (network->queue));
   enter_again (network, added);
 }
 
@@ -495,7 +499,7 @@ pod_network_part (PodNetwork *network, uint32_t tag, const PodTransferPart *part
   for (uint32_t i = 1; i < n_parts; i++)
     add_part (network, index, &parts[i]);
   if (network->mode == POD_NETWORK_FLOW)
-    schedule_solve (network);
+    pod_network_schedule_solve (network);
 }
 
 void

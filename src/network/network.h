@@ -57,8 +57,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodNetwork, pod_network_free)
  * (largest share/capacity with the standing contention of its own communicator). An empty path
  * (n_entries 0) takes bytes x analytic_s_per_byte + latency in both modes: fixed costs. Returns
  * nothing; done(context, tag) comes at the end, never from within start. Ends beyond
- * 9.2e18 ps are a programmer error (asserts). O(entries). */
-void pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t n_entries,
+ * 9.2e18 ps are a programmer error (asserts). Its index, until it ends, is for pod_network_keep. O(entries). */
+uint32_t pod_network_start (PodNetwork *network, const PodPathEntry *path, uint32_t n_entries,
                         uint64_t bytes, int64_t latency_ps, double analytic_s_per_byte,
                         uint32_t tag);
 /* To be called for the network's events. Rates are solved once per instant, after its other events
@@ -100,6 +100,41 @@ typedef struct
 /* @parts: the first is @tag's. The sum of their loads must be what it put on its links, and rates what they were. O(transfers + entries). */
 void pod_network_part (PodNetwork *network, uint32_t tag, const PodTransferPart *parts,
                        uint32_t n_parts);
+/* How a transfer under way goes on, its times counted from when it was looked at. */
+typedef struct
+{
+  const PodPathEntry *path; /* (transfer none) */
+  double analytic_s_per_byte;
+  uint64_t bytes;
+  uint64_t rate;
+  uint64_t work_left_high, work_left_low;
+  int64_t start_ps, begin_ps, since_ps, due_ps;
+  uint32_t n_entries;
+  uint32_t tag;
+  uint32_t phase;
+  uint32_t n_before; /* of those kept with it: how many came onto their links before it */
+} PodKeptTransfer;
+
+/* Its place among all: by their start, by when they came onto their links, and by their next event. */
+typedef struct
+{
+  uint64_t number;
+  uint64_t serial;
+  uint64_t due_order;
+} PodTransferOrder;
+
+/* False when its rate is yet to be solved for. O(1). */
+bool pod_network_keep (const PodNetwork *network, uint32_t index, PodKeptTransfer *out,
+                       PodTransferOrder *out_order);
+/* Takes it off; nobody is told. O(bundles of it). */
+void pod_network_withdraw (PodNetwork *network, uint32_t index);
+/* Puts transfers on that stand as @kept, in the order of their start, do, from now on; their events are pushed by pod_network_resume.
+ * @out: their indices. O(entries + n^2). */
+void pod_network_put (PodNetwork *network, const PodKeptTransfer *kept, uint32_t n, uint32_t *out);
+void pod_network_resume (PodNetwork *network, uint32_t index);
+/* Between these the clock goes through an earlier time again: what is yet to be solved for now waits. They do not nest. */
+void pod_network_begin_replay (PodNetwork *network);
+void pod_network_end_replay (PodNetwork *network);
 /* Carries all transfers over @ps of time that are known to be like some that were simulated; links
  * count only what was. O(transfers + links). */
 void pod_network_skip (PodNetwork *network, int64_t ps);

@@ -271,6 +271,15 @@ pod_topology_link (const PodTopology *topology, uint32_t id, PodLink *out)
     }
 }
 
+bool
+pod_topology_link_is_slack (const PodTopology *topology, uint32_t id)
+{
+  const unsigned class = pod_topology_link_class (topology, id);
+
+  return topology->fabric == POD_FABRIC_SWITCHED && topology->background_bytes_per_s == NULL && class != POD_NO_LINK_CLASS
+         && class >= POD_LINK_CLASS_TREE && topology->level[class - POD_LINK_CLASS_TREE].oversubscription <= 1;
+}
+
 unsigned
 pod_topology_link_class (const PodTopology *topology, uint32_t id)
 {

@@ -125,6 +125,10 @@ bool pod_topology_set (PodTopology *topology, const char *path, const char *valu
 /* Describes link @id < n_links. O(1) (O(levels) on trees). */
 void pod_topology_link (const PodTopology *topology, uint32_t id, PodLink *out);
 
+/* Whether a link cannot be full unless all that traffic comes from, or all that it goes on to, is: the uplink of a group of a tree that is not
+ * thinned there, with no traffic but that of its devices. O(levels). */
+bool pod_topology_link_is_slack (const PodTopology *topology, uint32_t id);
+
 /* Links of one class have one kind, rate and latency: rates need to be asked for once each. Graphs
  * have no classes. O(levels). */
 #define POD_LINK_CLASS_SHORT 0 /* ICI, ports, pairs */
