@@ -63,9 +63,16 @@ struct PodAccount
   uint32_t n_moving;      /* labels that ops change; what ranks hold by the others is their class's for the whole step */
   uint32_t *moving_label;
   int64_t *by_moving;     /* [rank][moving] now */
+  int64_t *watched;       /* (nullable) [rank][2 + moving] the most since the watch began, when that was, and by label */
   uint32_t highest_rank;  /* the first of those with the highest peak so far */
   int64_t *highest_by_label;
 };
+
+/* Takes all of a rank's spans out, and puts one into its list. */
+void pod_account_drop_spans (PodAccount *account, uint32_t rank);
+void pod_account_add_span (PodAccount *account, uint32_t rank, const PodAccountEntry *span);
+/* The rank has reached a peak: it may be the highest of all. @by_moving: what it holds then */
+void pod_account_see_peak (PodAccount *account, uint32_t rank, const int64_t *by_moving);
 
 /* The newest of a stream from @index on; NULL when there is none. */
 static inline const PodAccountEntry *

@@ -67,9 +67,9 @@ make_effects (PodAccount *account)
     }
 }
 
-/* The rank has reached a peak: it may be the highest of all, by which labels are asked for at the end. */
-static void
-see_peak (PodAccount *account, uint32_t rank)
+/* By the labels of the highest of all is asked at the end. */
+void
+pod_account_see_peak (PodAccount *account, uint32_t rank, const int64_t *by_moving)
 {
   const PodAccountRank *r = &account->ranks[rank];
   const int64_t highest = account->ranks[account->highest_rank].peak_bytes;
@@ -81,7 +81,7 @@ see_peak (PodAccount *account, uint32_t rank)
   for (guint l = 0; l < account->program->labels->len; l++)
     account->highest_by_label[l] = (int64_t) class->static_bytes[l];
   for (uint32_t m = 0; m < account->n_moving; m++)
-    account->highest_by_label[account->moving_label[m]] = account->by_moving[(size_t) rank * account->n_moving + m];
+    account->highest_by_label[account->moving_label[m]] = by_moving[m];
 }
 
 PodAccount *
@@ -108,7 +108,7 @@ pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *cl
         account->by_moving[(size_t) rank * account->n_moving + m] = (int64_t) class->static_bytes[account->moving_label[m]];
       account->ranks[rank].peak_bytes = account->ranks[rank].bytes;
       account->ranks[rank].most_bytes = account->ranks[rank].bytes;
-      see_peak (account, rank);
+      pod_account_see_peak (account, rank, account->by_moving + (size_t) rank * account->n_moving);
     }
   return account;
 }
@@ -125,6 +125,7 @@ pod_account_free (PodAccount *account)
   g_free (account->spans);
   g_free (account->moving_label);
   g_free (account->by_moving);
+  g_free (account->watched);
   g_free (account->highest_by_label);
   g_free (account);
 }
@@ -327,6 +328,20 @@ pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span
     }
 }
 
+/* The first time that the rank holds the most counts. */
+static void
+watch (PodAccount *account, uint32_t rank, int64_t now_ps)
+{
+  const uint32_t n = account->n_moving;
+  int64_t *watched = account->watched + (size_t) rank * (n + 2);
+
+  if (account->ranks[rank].bytes <= watched[0])
+    return;
+  watched[0] = account->ranks[rank].bytes;
+  watched[1] = now_ps;
+  memcpy (watched + 2, account->by_moving + (size_t) rank * n, n * sizeof (int64_t));
+}
+
 bool
 pod_account_effects (PodAccount *account, uint32_t rank, uint32_t op, bool is_at_end, int64_t now_ps)
 {
@@ -349,8 +364,10 @@ pod_account_effects (PodAccount *account, uint32_t rank, uint32_t op, bool is_at
       r->n_peaks++;
       r->peak_bytes = r->bytes;
       r->peak_at_ps = now_ps;
-      see_peak (account, rank);
+      pod_account_see_peak (account, rank, by_moving);
     }
+  if (account->watched != NULL)
+    watch (account, rank, now_ps);
   return true;
 }
 
@@ -414,6 +431,19 @@ pod_account_highest (const PodAccount *account, double *out_bytes, int64_t *out_
   return account->highest_rank;
 }
 
+void
+pod_account_drop_spans (PodAccount *account, uint32_t rank)
+{
+  while (account->ranks[rank].first_span != 0)
+    drop_span (account, &account->ranks[rank].first_span);
+}
+
+void
+pod_account_add_span (PodAccount *account, uint32_t rank, const PodAccountEntry *span)
+{
+  add_span (account, &account->ranks[rank].first_span, span);
+}
+
 /* From the oldest on, so that they are in the same order. */
 static void
 copy_spans (PodAccount *account, uint32_t index, uint32_t to)
@@ -434,8 +464,7 @@ pod_account_copy (PodAccount *account, uint32_t from, uint32_t to)
   PodAccountRank *r = &account->ranks[to];
 
   g_assert (to > from); /* so that it is not the first of those with its peak */
-  while (r->first_span != 0)
-    drop_span (account, &r->first_span);
+  pod_account_drop_spans (account, to);
   *r = account->ranks[from];
   r->first_span = 0;
   copy_spans (account, account->ranks[from].first_span, to);

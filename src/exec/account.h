@@ -53,6 +53,8 @@ int64_t pod_account_finish (PodAccount *account, int64_t end_ps);
 void pod_account_copy (PodAccount *account, uint32_t from, uint32_t to);
 /* Appends (element-type int64_t) what decides how a rank's account goes on, counted from @now_ps: not what it holds, which nothing hangs on. */
 void pod_account_save (const PodAccount *account, uint32_t rank, int64_t now_ps, GArray *out);
+/* Puts the account where that says. Returns: behind what was read of @state. */
+const int64_t *pod_account_load (PodAccount *account, uint32_t rank, const int64_t *state, int64_t now_ps);
 /* Appends what has been added up so far. */
 void pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out);
 
@@ -81,6 +83,20 @@ int64_t pod_account_growth (const PodAccount *account, uint32_t rank, const PodA
 uint32_t pod_account_n_skips (const PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, int64_t highest_growth, uint32_t n);
 /* The account goes on as if the stretch had come @n times more and taken @ps. */
 void pod_account_skip (PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, uint32_t n, int64_t ps);
+
+/* From now on of stretches of time it is asked what they came to: pod_account_begin_stretch, then pod_account_end_stretch. */
+void pod_account_watch (PodAccount *account);
+/* Puts what has been added up so far into @sums (element-type int64_t). */
+void pod_account_begin_stretch (PodAccount *account, uint32_t rank, int64_t now_ps, GArray *sums);
+/* How many numbers a stretch's outcome has. */
+guint pod_account_n_outcome (const PodAccount *account);
+/* Writes what came since @sums, of a stretch that began at @begin_ps, to @out. */
+void pod_account_end_stretch (const PodAccount *account, uint32_t rank, const int64_t *sums, int64_t begin_ps, int64_t *out);
+/* What @n stretches of @ps, the first from @begin_ps on, came to that were like that one: their sums, and their memory. */
+void pod_account_add_stretches (PodAccount *account, uint32_t rank, const int64_t *outcome, int64_t begin_ps, int64_t ps, uint32_t n);
+
+/* What a stretch and @next, behind it, come to together. @begin_ps: when that begins, counted from the first one's beginning */
+void pod_account_join_stretch (const PodAccount *account, int64_t *outcome, const int64_t *next, int64_t begin_ps);
 
 /* Returns: (transfer full) by rank, at the end */
 PodBreakdown *pod_account_steal_breakdowns (PodAccount *account);

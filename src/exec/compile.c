@@ -47,7 +47,8 @@ add_tasks (const PodExec *exec, const GArray *kernels, PodTaskGraph *graph)
       const PodOp *op = &g_array_index (program->ops, PodOp, i);
       PodTask *task = &g_array_index (graph->tasks, PodTask, i);
 
-      *task = (PodTask){ .duration_ps = op->kind == POD_OP_COMPUTE ? kernel_ps[op->kernel] : POD_JOINT, .op = i, .like = i, .first_dep = op->first_dep, .n_deps = op->n_deps };
+      *task = (PodTask){ .duration_ps = op->kind == POD_OP_COMPUTE ? kernel_ps[op->kernel] : POD_JOINT, .op = i, .like = i, .first_dep = op->first_dep, .n_deps = (uint16_t) op->n_deps };
+      g_assert (op->n_deps <= UINT16_MAX);
       if (op->kind == POD_OP_COPY)
         pod_seconds_to_ps (pod_exec_copy_s (exec->request->topology->chip, op), &task->duration_ps);
     }
@@ -67,7 +68,7 @@ add_block (PodTaskGraph *graph, const PodBlock *block)
 {
   PodBlock added = *block;
 
-  added.like = graph->blocks->len;
+  added.like = added.kin = graph->blocks->len;
   g_array_append_val (graph->blocks, added);
 }
 
@@ -184,9 +185,9 @@ are_like_effects (const PodProgram *program, const PodOp *a, const PodOp *b)
   return true;
 }
 
-/* All that a run asks of an op, its layer and its name apart. */
+/* All that a run asks of an op, its layer and its name apart. @are_kin: and whom it sends to or receives from. */
 static bool
-are_like_tasks (const PodProgram *program, const PodTaskGraph *graph, uint32_t a, uint32_t b)
+are_like_tasks (const PodProgram *program, const PodTaskGraph *graph, uint32_t a, uint32_t b, bool are_kin)
 {
   const PodTask *x = &g_array_index (graph->tasks, PodTask, a);
   const PodTask *y = &g_array_index (graph->tasks, PodTask, b);
@@ -195,7 +196,7 @@ are_like_tasks (const PodProgram *program, const PodTaskGraph *graph, uint32_t a
 
   if (x->duration_ps != y->duration_ps || x->n_deps != y->n_deps || p->kind != q->kind || p->phase != q->phase || p->stream != q->stream || p->bytes != q->bytes)
     return false;
-  if (p->kind == POD_OP_COMPUTE ? p->kernel != q->kernel : p->kind == POD_OP_COLLECTIVE && (p->comm != q->comm || p->collective != q->collective || p->dtype != q->dtype))
+  if (p->kind == POD_OP_COMPUTE ? p->kernel != q->kernel : p->kind == POD_OP_COLLECTIVE && ((p->comm != q->comm && !(are_kin && p->collective == POD_SEND)) || p->collective != q->collective || p->dtype != q->dtype))
     return false;
   for (uint32_t d = 0; d < x->n_deps; d++)
     {
@@ -209,13 +210,13 @@ are_like_tasks (const PodProgram *program, const PodTaskGraph *graph, uint32_t a
 }
 
 static bool
-are_like_blocks (const PodProgram *program, const PodTaskGraph *graph, const PodBlock *a, const PodBlock *b)
+are_like_blocks (const PodProgram *program, const PodTaskGraph *graph, const PodBlock *a, const PodBlock *b, bool are_kin)
 {
   if (memcmp (a->n_tasks, b->n_tasks, sizeof a->n_tasks) != 0)
     return false;
   for (unsigned s = 0; s < graph->n_streams; s++)
     for (uint32_t i = 0; i < a->n_tasks[s]; i++)
-      if (!are_like_tasks (program, graph, a->first_task[s] + i, b->first_task[s] + i))
+      if (!are_like_tasks (program, graph, a->first_task[s] + i, b->first_task[s] + i, are_kin))
         return false;
   return true;
 }
@@ -230,33 +231,50 @@ set_like (PodTaskGraph *graph, uint32_t index, uint32_t other)
   g_array_index (graph->tasks, PodTask, task->op).like = task->like;
 }
 
-/* The last of the graph's blocks is compared with those from @first on. There are few that differ: edges, and layers of each kind. */
+/* Returns: (nullable) that of @firsts (element-type uint32_t) which the last of the graph's blocks is like */
+static const PodBlock *
+find_first (const PodProgram *program, const PodTaskGraph *graph, const GArray *firsts, bool are_kin)
+{
+  const PodBlock *last = &g_array_index (graph->blocks, PodBlock, graph->blocks->len - 1);
+
+  for (guint f = 0; f < firsts->len; f++)
+    {
+      const PodBlock *first = &g_array_index (graph->blocks, PodBlock, g_array_index (firsts, uint32_t, f));
+
+      if (are_like_blocks (program, graph, last, first, are_kin))
+        return first;
+    }
+  return NULL;
+}
+
+/* The last of the graph's blocks is compared with @firsts of their kind: edges, and layers of each kind, of all stages. */
 static void
-find_like (const PodProgram *program, PodTaskGraph *graph, uint32_t first)
+find_like (const PodProgram *program, PodTaskGraph *graph, GArray *firsts)
 {
   PodBlock *last = &g_array_index (graph->blocks, PodBlock, graph->blocks->len - 1);
+  const PodBlock *first = find_first (program, graph, firsts, false);
 
-  for (uint32_t b = first; b + 1 < graph->blocks->len; b++)
+  if (first == NULL)
     {
-      const PodBlock *other = &g_array_index (graph->blocks, PodBlock, b);
+      const PodBlock *kin = find_first (program, graph, firsts, true);
 
-      if (other->like != b || !are_like_blocks (program, graph, last, other))
-        continue;
-      last->like = b;
-      for (unsigned s = 0; s < graph->n_streams; s++)
-        for (uint32_t i = 0; i < last->n_tasks[s]; i++)
-          set_like (graph, last->first_task[s] + i, other->first_task[s] + i);
+      last->kin = kin != NULL ? kin->kin : last->like;
+      g_array_append_val (firsts, last->like);
       return;
     }
+  last->like = first->like;
+  last->kin = first->kin;
+  for (unsigned s = 0; s < graph->n_streams; s++)
+    for (uint32_t i = 0; i < last->n_tasks[s]; i++)
+      set_like (graph, last->first_task[s] + i, first->first_task[s] + i);
 }
 
 /* The block's layers as blocks of their own. Returns how many there are, 0 when it cannot be divided. */
 static uint32_t
-divide_block (const PodProgram *program, const PodOpBlock *block, PodTaskGraph *graph)
+divide_block (const PodProgram *program, const PodOpBlock *block, PodTaskGraph *graph, GArray *firsts)
 {
   g_autoptr (GArray) layers = list_layers (program, block);
   g_autoptr (GArray) units = g_array_new (FALSE, TRUE, sizeof (PodBlock));
-  const uint32_t first = graph->blocks->len;
 
   if (layers == NULL || layers->len < 2)
     return 0;
@@ -266,9 +284,10 @@ divide_block (const PodProgram *program, const PodOpBlock *block, PodTaskGraph *
       return 0;
   for (guint u = 0; u < units->len; u++)
     {
+      g_array_index (units, PodBlock, u).place = u;
       add_tasks_of_unit (block, &g_array_index (units, PodBlock, u), graph);
       add_block (graph, &g_array_index (units, PodBlock, u));
-      find_like (program, graph, first);
+      find_like (program, graph, firsts);
     }
   return units->len;
 }
@@ -316,6 +335,7 @@ pod_exec_compile (const PodExec *exec, const GArray *kernels, bool by_layer)
 {
   const PodProgram *program = exec->program;
   PodTaskGraph *graph = pod_task_graph_new (POD_N_STREAMS);
+  g_autoptr (GArray) firsts = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   g_autofree Division *divisions = g_new0 (Division, program->blocks->len + 1);
 
   G_STATIC_ASSERT (sizeof (PodOpStep) == sizeof (PodStep));
@@ -332,7 +352,7 @@ pod_exec_compile (const PodExec *exec, const GArray *kernels, bool by_layer)
   for (guint i = 0; i < program->blocks->len && by_layer; i++)
     {
       divisions[i].first = graph->blocks->len;
-      divisions[i].n = divide_block (program, &g_array_index (program->blocks, PodOpBlock, i), graph);
+      divisions[i].n = divide_block (program, &g_array_index (program->blocks, PodOpBlock, i), graph, firsts);
     }
   for (guint i = 0; i < program->classes->len; i++)
     add_class (g_ptr_array_index (program->classes, i), divisions, graph);

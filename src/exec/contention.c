@@ -128,7 +128,7 @@ void
 pod_contention_save (const PodContention *contention, uint32_t index, int64_t now_ps, GArray *out)
 {
   const Rank *rank = &contention->ranks[index];
-  int64_t state[] = { (int64_t) rank->cores, (int64_t) rank->hbm, rank->is_computing, 0, 0, 0, 0, 0 };
+  int64_t state[POD_CONTENTION_WORDS] = { (int64_t) rank->cores, (int64_t) rank->hbm, rank->is_computing };
 
   if (rank->is_computing)
     {
@@ -137,8 +137,25 @@ pod_contention_save (const PodContention *contention, uint32_t index, int64_t no
       state[5] = now_ps - rank->since_ps;
       memcpy (&state[6], &rank->left, sizeof (double));
       memcpy (&state[7], &rank->whole_ps, sizeof (double));
+      memcpy (&state[8], &rank->wait_ps, sizeof (double));
     }
   g_array_append_vals (out, state, G_N_ELEMENTS (state));
+}
+
+void
+pod_contention_load (PodContention *contention, uint32_t index, const int64_t *state, int64_t now_ps)
+{
+  Rank *rank = &contention->ranks[index];
+
+  *rank = (Rank){ .cores = (uint64_t) state[0], .hbm = (uint64_t) state[1], .is_computing = state[2] != 0 };
+  if (!rank->is_computing)
+    return;
+  rank->stream = (uint8_t) state[3];
+  rank->kernel = (uint32_t) state[4];
+  rank->since_ps = now_ps - state[5];
+  memcpy (&rank->left, &state[6], sizeof (double));
+  memcpy (&rank->whole_ps, &state[7], sizeof (double));
+  memcpy (&rank->wait_ps, &state[8], sizeof (double));
 }
 
 void

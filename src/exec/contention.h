@@ -32,6 +32,9 @@ void pod_contention_give_back (PodContention *contention, uint32_t rank, PodShar
 
 /* Puts a rank where another one stands. */
 void pod_contention_copy (PodContention *contention, uint32_t from, uint32_t to);
-/* Appends (element-type int64_t) what decides how a rank goes on, counted from @now_ps; and carries it over @ps. */
+/* Appends POD_CONTENTION_WORDS (element-type int64_t), which decide how a rank goes on, counted from @now_ps; puts it where they say, and
+ * carries it over @ps. */
+#define POD_CONTENTION_WORDS 9
 void pod_contention_save (const PodContention *contention, uint32_t rank, int64_t now_ps, GArray *out);
+void pod_contention_load (PodContention *contention, uint32_t rank, const int64_t *state, int64_t now_ps);
 void pod_contention_skip (PodContention *contention, uint32_t rank, int64_t ps);

@@ -91,9 +91,8 @@ is_too_much (const PodExec *exec, GError **error)
   return true;
 }
 
-/* The network's and packets' events, and the runner's. */
-static inline void
-handle (PodExec *exec, const PodEvent *event)
+void
+pod_exec_handle (PodExec *exec, const PodEvent *event)
 {
   if (event->kind == POD_EXEC_TASK)
     pod_runner_handle (exec->runner, event);
@@ -118,8 +117,11 @@ pod_exec_running (const PodExec *exec, uint32_t i)
 static void
 part (PodExec *exec)
 {
+  if (exec->islands != NULL)
+    pod_islands_wake_all (exec->islands, exec);
   if (exec->twins == NULL)
     return;
+  g_clear_pointer (&exec->islands, pod_islands_free); /* they are others now */
   pod_twins_part (exec);
   pod_recorder_twins (exec->recorder, NULL);
   if (exec->steady != NULL)
@@ -136,7 +138,12 @@ run_events (PodExec *exec, GError **error)
     pod_runner_begin (exec->runner, pod_exec_running (exec, i));
   while (pod_event_queue_pop (exec->queue, &event))
     {
-      handle (exec, &event);
+      if (event.kind == POD_EXEC_WAKE)
+        pod_islands_wake (exec->islands, exec, &event);
+      else
+        pod_exec_handle (exec, &event);
+      if (exec->islands != NULL && event.kind == POD_EXEC_TASK)
+        pod_islands_look (exec->islands, exec, &event);
       if (exec->twins != NULL && pod_twins_must_part (exec->twins))
         part (exec);
       if (exec->request->most_bytes > 0 && is_too_much (exec, error))
@@ -172,6 +179,7 @@ set_n_like (PodExec *exec)
 static void
 exec_clear (PodExec *exec)
 {
+  pod_islands_free (exec->islands);
   pod_steady_free (exec->steady);
   pod_twins_free (exec->twins);
   g_free (exec->n_like);
@@ -212,7 +220,7 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   g_clear_pointer (&exec.routes->symmetry, pod_symmetry_free); /* the fold knows what is left of it */
   if (request->fidelity != POD_FIDELITY_BOOK && !pod_network_check_rates (exec.fold->n_links, exec.fold->capacity, error))
     return NULL;
-  exec.graph = pod_exec_compile (&exec, kernels, request->is_recording_none && !is_packet && request->program->classes->len == 1);
+  exec.graph = pod_exec_compile (&exec, kernels, request->is_recording_none && !is_packet && (request->is_folded || request->program->classes->len == 1));
   exec.queue = pod_event_queue_new ();
   pod_exec_make_meetings (&exec);
   if (is_packet)
@@ -231,6 +239,8 @@ pod_exec_run (const PodExecRequest *request, GError **error)
     exec.twins = pod_twins_new (&exec);
   if (exec.twins != NULL)
     set_n_like (&exec);
+  if (exec.steady != NULL && request->is_folded && request->fidelity != POD_FIDELITY_BOOK)
+    exec.islands = pod_islands_new (&exec);
   if (!run_events (&exec, error))
     return NULL;
   return pod_exec_collect (&exec, kernels);

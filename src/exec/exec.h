@@ -87,7 +87,7 @@ typedef struct
   bool is_partial;          /* stopped by is_interrupted before its end */
   uint32_t n_represented;   /* ranks run */
   uint32_t n_link_classes;
-  uint64_t n_events;
+  uint64_t n_events;        /* handled: what was like something that was simulated is none */
   PodTimeline *timeline;
 } PodExecResult;
 

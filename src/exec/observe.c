@@ -175,7 +175,7 @@ make_path (PodExec *exec, PodMeeting *meeting, const PodRoute *route, uint32_t r
 }
 
 /* The bytes of a meeting begin to move. */
-static void
+static uint32_t
 start_bytes (PodExec *exec, PodMeeting *meeting, uint32_t u)
 {
   const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, u);
@@ -186,13 +186,13 @@ start_bytes (PodExec *exec, PodMeeting *meeting, uint32_t u)
   const uint32_t tag = (uint32_t) (meeting - exec->meetings);
 
   if (exec->request->fidelity == POD_FIDELITY_BOOK)
-    pod_network_start (exec->network, &exec->book_paths[tag], 1, (uint64_t) g_array_index (exec->routes->use_book_ps, int64_t, u), 0, 1e-12, tag);
-  else if (exec->packets != NULL)
-    pod_exec_packets_start (exec->packets, u, path->group, tag);
-  else
-    pod_network_start (exec->network, path->entries != NULL ? path->entries : make_path (exec, meeting, route, r, path), path->n_entries,
+    return pod_network_start (exec->network, &exec->book_paths[tag], 1, (uint64_t) g_array_index (exec->routes->use_book_ps, int64_t, u), 0, 1e-12, tag);
+  if (exec->packets == NULL)
+    return pod_network_start (exec->network, path->entries != NULL ? path->entries : make_path (exec, meeting, route, r, path), path->n_entries,
                        (uint64_t) llround ((double) use->bytes * plan->busiest_ratio * (plan->wire_ratio > 0 ? plan->wire_ratio : 1) / pod_exec_rate_ratio (&exec->software, use->axis)), plan->latency_ps,
                        path->analytic_s_per_byte, tag);
+  pod_exec_packets_start (exec->packets, u, path->group, tag);
+  return 0;
 }
 
 /* Everyone is there. */
@@ -202,6 +202,8 @@ start_meeting (PodExec *exec, PodMeeting *meeting, int64_t now_ps)
   const PodArrival *arrivals = meeting->arrivals;
   const uint32_t u = exec->ops[arrivals[0].event.op].use;
 
+  if (exec->islands != NULL)
+    pod_islands_touch (exec->islands, exec, (uint32_t) (meeting - exec->meetings), exec->uses[u].route);
   meeting->start_ps = now_ps;
   for (uint32_t i = 0; i < meeting->n_arrived; i++)
     {
@@ -209,7 +211,7 @@ start_meeting (PodExec *exec, PodMeeting *meeting, int64_t now_ps)
       if (exec->contention != NULL)
         pod_contention_take (exec->contention, arrivals[i].event.rank, exec->uses[u].share, now_ps);
     }
-  start_bytes (exec, meeting, u);
+  meeting->transfer = start_bytes (exec, meeting, u);
 }
 
 void
@@ -285,6 +287,8 @@ pod_exec_transfer_done (void *context, uint32_t tag)
   const int64_t now_ps = pod_event_queue_now (exec->queue);
   g_autofree PodArrival *arrivals = g_steal_pointer (&meeting->arrivals); /* its members may come for the next one from within complete */
 
+  if (exec->islands != NULL)
+    pod_islands_let_go (exec->islands, exec, tag, exec->uses[exec->ops[arrivals[0].event.op].use].route);
   g_clear_pointer (&meeting->path, g_free);
   meeting->n_arrived = 0;
   if (exec->is_recording)

@@ -13,8 +13,10 @@ enum
   POD_EXEC_NETWORK, /* and POD_EXEC_NETWORK + 1 */
   POD_EXEC_NETWORK_2,
   POD_EXEC_PACKETS,
+  POD_EXEC_WAKE, /* of an island */
 };
 
+typedef struct PodIslands PodIslands;
 typedef struct PodSteady PodSteady;
 typedef struct PodTwins PodTwins;
 
@@ -31,6 +33,7 @@ typedef struct
   uint32_t group;
   uint32_t n_expected;
   uint32_t n_arrived;
+  uint32_t transfer;      /* its index on the network, while its bytes move */
   PodArrival *arrivals;   /* (owned) room for n_expected, NULL while nobody has come */
   int64_t start_ps;
   PodPathEntry *path;     /* (owned) (nullable) of its bytes, where the fold has none */
@@ -81,6 +84,7 @@ typedef struct
                              * have channels of their own, as NCCL gives each its communicator; ops of a channel meet in issue order. */
   PodSteady *steady;         /* (nullable) */
   PodTwins *twins;           /* (nullable) while some ranks stand for others */
+  PodIslands *islands;       /* (nullable) */
   int64_t end_ps;
   uint32_t *n_like;          /* (nullable) by rank: real ranks that it stands for with its twins */
   bool is_recording;
@@ -108,6 +112,31 @@ uint32_t pod_exec_running (const PodExec *exec, uint32_t i);
 /* Returns: (transfer full) what the run has come to, at its end */
 PodExecResult *pod_exec_collect (PodExec *exec, GArray *kernels);
 
+/* ---- exec.c ---- */
+/* Of the network, packets or the runner. */
+void pod_exec_handle (PodExec *exec, const PodEvent *event);
+
+/* ---- islands.c ---- */
+/* Ranks that meet only each other for long, as those of a pipeline stage, are an island: what it comes to from a place where it stood before is
+ * known, and not simulated until somebody from outside meets it. Returns: (transfer full) (nullable) NULL where there is one alone, or too
+ * many. O(path entries + members of groups) */
+PodIslands *pod_islands_new (PodExec *exec);
+void pod_islands_free (PodIslands *islands);
+/* After an event of a rank's tasks. */
+void pod_islands_look (PodIslands *islands, PodExec *exec, const PodEvent *event);
+void pod_islands_wake (PodIslands *islands, PodExec *exec, const PodEvent *event);
+/* All, as far as they are by now. */
+void pod_islands_wake_all (PodIslands *islands, PodExec *exec);
+/* Before the bytes of a meeting begin to move on a route, and after they did. */
+void pod_islands_touch (PodIslands *islands, PodExec *exec, uint32_t meeting, uint32_t route);
+void pod_islands_let_go (PodIslands *islands, const PodExec *exec, uint32_t meeting, uint32_t route);
+/* For steady.c: whether a rank's island is not simulated now; appends (element-type int64_t) how it goes on then, all of it; the furthest step
+ * that the rank gets to before it is woken; carries all over @ps. */
+bool pod_islands_is_asleep (const PodIslands *islands, uint32_t rank);
+void pod_islands_save (const PodIslands *islands, int64_t now_ps, GArray *out);
+uint32_t pod_islands_reach (const PodIslands *islands, uint32_t rank);
+void pod_islands_skip (PodIslands *islands, const PodExec *exec, int64_t ps);
+
 /* ---- steady.c ---- */
 PodSteady *pod_steady_new (void);
 void pod_steady_free (PodSteady *steady);
@@ -128,6 +157,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (PodTwins, pod_twins_free)
 const GArray *pod_twins_leaders (const PodTwins *twins);
 /* The links of a group of leaders, with the loads of all its twins. */
 const PodFoldedPath *pod_twins_path (const PodTwins *twins, uint32_t route, uint32_t group);
+/* All of them, by route and group: (transfer none) */
+PodFoldedPath *const *pod_twins_paths (const PodTwins *twins);
 /* How many real ranks a leader and its twins stand for. */
 uint32_t pod_twins_n_like (const PodTwins *twins, const PodFold *fold, uint32_t rank);
 /* Whether @event, a leader's that has come for a collective of @route, is kept until all ranks have parted, which is then due. */

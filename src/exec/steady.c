@@ -15,7 +15,6 @@ enum
   N_KEPT = 96,         /* records; a period of a schedule has fewer steps */
   N_LEAST = 8,         /* with room for fewer, nothing would be found */
   N_FRUITLESS = 4096,  /* records in a row after which no more is found */
-  N_OF_EVENT = 3,
   MAX_BYTES = 1 << 23, /* of all records: those of a run that is not folded are large */
 };
 
@@ -27,7 +26,6 @@ typedef struct
   GArray *marks;  /* PodAccountMark: of each, since the record before */
   uint32_t *step; /* by rank */
   int64_t at_ps;
-  uint64_t n_popped;
 } Record;
 
 struct PodSteady
@@ -107,29 +105,40 @@ save_meetings (const PodExec *exec, int64_t now_ps, GArray *out)
     }
 }
 
-/* Stale events are counted when they are popped, so they are part of it. */
+/* Whose event it is; -1: it is stale, or an island's that is asleep, whose state says when it comes. */
+static int64_t
+owner_of (const PodExec *exec, const PodEvent *event)
+{
+  uint32_t tag;
+
+  if (event->kind == POD_EXEC_TASK && pod_runner_is_live (exec->runner, event))
+    return (int64_t) event->index << 8 | (uint8_t) event->tag;
+  if (event->kind == POD_EXEC_NETWORK && pod_network_event_tag (exec->network, event, &tag))
+    return tag;
+  return -1;
+}
+
 static void
 save_events (PodSteady *steady, const PodExec *exec, int64_t now_ps, GArray *out)
 {
-  const guint n_before = out->len;
-  int64_t *state;
-
   g_array_set_size (steady->events, 0);
   pod_event_queue_list (exec->queue, steady->events);
-  g_array_set_size (out, n_before + N_OF_EVENT * steady->events->len);
-  state = &g_array_index (out, int64_t, n_before);
-  for (guint i = 0; i < steady->events->len; i++, state += N_OF_EVENT)
+  for (guint i = 0; i < steady->events->len; i++)
     {
       const PodEvent *event = &g_array_index (steady->events, PodEvent, i);
-      uint32_t tag = UINT32_MAX;
+      const int64_t state[] = { event->at_ps - now_ps, (int64_t) (event->order >> 56 << 8 | event->kind), owner_of (exec, event) };
 
-      state[0] = event->at_ps - now_ps;
-      state[1] = (int64_t) (event->order >> 56 << 8 | event->kind);
-      if (event->kind == POD_EXEC_TASK)
-        state[2] = pod_runner_is_live (exec->runner, event) ? (int64_t) event->index << 8 | (uint8_t) event->tag : -1;
-      else
-        state[2] = event->kind == POD_EXEC_NETWORK && pod_network_event_tag (exec->network, event, &tag) ? (int64_t) tag : -1;
+      if (state[2] >= 0)
+        g_array_append_vals (out, state, G_N_ELEMENTS (state));
     }
+}
+
+static void
+save_rank (const PodExec *exec, uint32_t rank, int64_t now_ps, GArray *out)
+{
+  pod_account_save (exec->account, rank, now_ps, out);
+  if (exec->contention != NULL)
+    pod_contention_save (exec->contention, rank, now_ps, out);
 }
 
 static size_t
@@ -151,7 +160,6 @@ take_record (PodSteady *steady, const PodExec *exec)
   record->marks = g_array_new (FALSE, FALSE, sizeof (PodAccountMark));
   record->step = g_new (uint32_t, exec->fold->n_ranks);
   record->at_ps = now_ps;
-  record->n_popped = pod_event_queue_n_popped (exec->queue);
   if (!pod_network_save (exec->network, record->state))
     {
       record_free (record);
@@ -170,13 +178,14 @@ take_record (PodSteady *steady, const PodExec *exec)
         }
       record->step[rank] = pod_runner_step (exec->runner, rank);
       pod_runner_save (exec->runner, rank, record->step[rank], record->state);
-      pod_account_save (exec->account, rank, now_ps, record->state);
+      if (exec->islands == NULL || !pod_islands_is_asleep (exec->islands, rank))
+        save_rank (exec, rank, now_ps, record->state);
       pod_account_sums (exec->account, rank, record->sums);
       mark = pod_account_mark (exec->account, rank);
       g_array_append_val (record->marks, mark);
-      if (exec->contention != NULL)
-        pod_contention_save (exec->contention, rank, now_ps, record->state);
     }
+  if (exec->islands != NULL)
+    pod_islands_save (exec->islands, now_ps, record->state);
   save_meetings (exec, now_ps, record->state);
   save_events (steady, exec, now_ps, record->state);
   for (guint i = 0; i < record->state->len; i++)
@@ -232,11 +241,13 @@ n_repeats (const PodSteady *steady, const PodExec *exec, const Record *from, con
   uint32_t n = UINT32_MAX;
 
   for (uint32_t i = 0; i < pod_exec_n_running (exec) && n > 0; i++)
+    n = pod_account_n_skips (exec->account, pod_exec_running (exec, i), &steady->stretches[i], growth, n);
+  for (uint32_t i = 0; i < pod_exec_n_running (exec) && n > 0; i++)
     {
       const uint32_t rank = pod_exec_running (exec, i);
+      const uint32_t reach = exec->islands != NULL ? pod_islands_reach (exec->islands, rank) : 0;
 
-      n = MIN (n, pod_runner_n_repeats (exec->runner, rank, from->step[rank], to->step[rank]));
-      n = pod_account_n_skips (exec->account, rank, &steady->stretches[i], growth, n);
+      n = MIN (n, pod_runner_n_repeats (exec->runner, rank, from->step[rank], to->step[rank], reach, n));
     }
   for (uint32_t i = 0; i < pod_exec_n_running (exec) && n > 0; i++)
     {
@@ -253,7 +264,7 @@ skip (const PodSteady *steady, PodExec *exec, const Record *from, const Record *
 {
   const int64_t ps = n * (to->at_ps - from->at_ps);
 
-  pod_event_queue_skip (exec->queue, ps, n * (to->n_popped - from->n_popped));
+  pod_event_queue_skip (exec->queue, ps);
   pod_network_skip (exec->network, ps);
   for (uint32_t i = 0; i < pod_exec_n_running (exec); i++)
     {
@@ -264,6 +275,8 @@ skip (const PodSteady *steady, PodExec *exec, const Record *from, const Record *
       if (exec->contention != NULL)
         pod_contention_skip (exec->contention, rank, ps);
     }
+  if (exec->islands != NULL)
+    pod_islands_skip (exec->islands, exec, ps);
   for (uint32_t m = 0; m < n_meetings (exec); m++)
     {
       PodMeeting *meeting = &exec->meetings[m];
@@ -295,6 +308,15 @@ try_records (PodSteady *steady, PodExec *exec, const Record *record)
   return false;
 }
 
+/* Where there are stages, what a period of theirs begins with is the first layer of a block; else each layer may be as the last. */
+static bool
+is_at_block (const PodExec *exec, uint32_t step)
+{
+  const PodClassProgram *program = &g_array_index (exec->graph->classes, PodClassProgram, exec->fold->class_of[0]);
+
+  return exec->graph->classes->len == 1 || step >= program->n_steps || g_array_index (exec->graph->blocks, PodBlock, program->steps[step].block).place == 0;
+}
+
 bool
 pod_steady_look (PodSteady *steady, PodExec *exec)
 {
@@ -302,7 +324,7 @@ pod_steady_look (PodSteady *steady, PodExec *exec)
   size_t n_kept;
   Record *record;
 
-  if (steady->is_done || step == steady->seen_step)
+  if (steady->is_done || step == steady->seen_step || !is_at_block (exec, step))
     return false;
   record = take_record (steady, exec);
   if (record == NULL)

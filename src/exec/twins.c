@@ -475,6 +475,12 @@ pod_twins_path (const PodTwins *twins, uint32_t route, uint32_t group)
   return &twins->paths[route][group];
 }
 
+PodFoldedPath *const *
+pod_twins_paths (const PodTwins *twins)
+{
+  return twins->paths;
+}
+
 bool
 pod_twins_hold (PodTwins *twins, const PodTaskEvent *event, uint32_t route)
 {

@@ -83,6 +83,11 @@ run_layout (const char *layout, const char *micro_batch, PodRunCache *cache, Cou
       count->n_refused++;
       return;
     }
+  if (getenv ("DBG")) { guint h = 0; const unsigned char *b = (const unsigned char *) run->exec->breakdowns; for (size_t i = 0; i < run->exec->n_represented * sizeof (PodBreakdown); i++) h = h * 31 + b[i];
+    double lab = 0; for (guint i = 0; i < run->exec->by_label->len; i++) lab += (i + 1) * g_array_index (run->exec->by_label, double, i);
+    double st = 0; for (guint i = 0; i < run->exec->stage_peaks->len; i++) st += (i + 1) * g_array_index (run->exec->stage_peaks, double, i);
+    printf ("R %s mb=%s %ld %.0f at %ld wr %u cr %u h %u lab %.0f st %.0f\n", layout, micro_batch, (long) run->exec->time_ps, run->exec->peak_bytes, (long) run->exec->peak_at_ps, run->exec->worst_rank, run->exec->critical_rank, h, lab, st);
+    fprintf (stderr, "T %s mb=%s total_ms=%.3f events=%lu ranks=%u\n", layout, micro_batch, (cpu_s()-begin_s)*1e3, (unsigned long) run->exec->n_events, run->exec->n_represented); }
   count->n_run++;
   count->n_events += run->exec->n_events;
   if (pod_scenario_bound (scenario, cache, &bound, NULL))

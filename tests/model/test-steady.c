@@ -49,6 +49,34 @@ static const char *const jobs[][7] = {
   { "topology=h100:8x8", "layout=fsdp=64", "global-batch=64", "network=analytic", "layers=32" },
   { "topology=h100:8x8", "layout=tp=32 dp=2", "global-batch=4", "layers=32" },
   { "topology=h100:8x8", "layout=fsdp=64 ep=8", "global-batch=128", "model=mixtral-8x7b", "layers=24" },
+  /* Stages, which are not simulated where they are known to go on alike */
+  { "topology=h100:8x8", "layout=tp=8 pp=4 dp=2", "global-batch=16", "layers=64" },
+  { "topology=h100:8x8", "layout=tp=8 pp=4 dp=2", "global-batch=32", "layers=64" },
+  { "topology=h100:8x8", "layout=tp=2 pp=4 cp=8", "global-batch=32", "layers=32" },
+  { "topology=h100:8x16", "layout=tp=4 pp=4 cp=8", "global-batch=32", "layers=32" },
+  { "topology=h100:8x16,oversub=4", "layout=tp=4 pp=4 cp=8", "global-batch=32", "layers=32" },
+  { "topology=h100:8x64,oversub=2,tree=3", "layout=tp=2 pp=16 cp=4 fsdp=4", "global-batch=64", "layers=48" },
+  { "topology=h100:8x8", "layout=tp=1 pp=8 fsdp=8", "global-batch=64", "layers=32" },
+  { "topology=h100:8x8", "layout=tp=2 pp=8 fsdp=4", "global-batch=128", "layers=32", "zero=2" },
+  { "topology=h100:8x8", "layout=tp=2 pp=4 fsdp=2 dp=4", "global-batch=64", "layers=32", "recompute=full" },
+  { "topology=h100:8x8", "layout=tp=2 pp=4 vpp=2 dp=8", "global-batch=64", "layers=32" },
+  { "topology=h100:8x8", "layout=tp=4 pp=4 vpp=4 dp=4", "global-batch=64", "layers=64" },
+  { "topology=h100:8x8", "layout=tp=4 pp=4 dp=4", "global-batch=64", "layers=32", "schedule=gpipe" },
+  { "topology=h100:8x8", "layout=tp=4 pp=4 dp=4", "global-batch=64", "layers=32", "schedule=zb-h1" },
+  { "topology=h100:8x8", "layout=tp=4 pp=4 dp=4", "global-batch=64", "layers=32", "schedule=zb-v" },
+  { "topology=h100:8x8", "layout=tp=4 pp=4 dp=4", "global-batch=64", "layers=32", "schedule=dualpipe-v" },
+  { "topology=h100:8x8", "layout=tp=4 pp=4 vpp=2 dp=4", "global-batch=64", "layers=32", "schedule=breadth-first" },
+  { "topology=h100:8x8", "layout=tp=4 pp=4 dp=4", "global-batch=64", "layers=32", "network=analytic" },
+  { "topology=h100:8x8", "layout=tp=4 pp=4 dp=4", "global-batch=64", "layers=32", "recompute=offload" },
+  { "topology=h100:8x8", "layout=pp=4 fsdp=16 ep=8", "global-batch=128", "model=mixtral-8x7b", "layers=24" },
+  { "topology=h100:8x16", "layout=pp=4 fsdp=32 ep=32", "global-batch=256", "model=deepseek-v3", "layers=24" },
+  { "topology=h100:8x8", "layout=pp=4 fsdp=16", "global-batch=64", "model=gemma3-27b", "layers=36" },
+  { "topology=h100:8x8", "layout=pp=32 dp=2", "global-batch=64", "layers=32" },
+  { "topology=h100:8x8", "layout=pp=16 dp=4", "global-batch=64", "layers=32", "fidelity=ideal" },
+  { "topology=tpu-v5p:4x4x4", "layout=tp=4 pp=4 fsdp=4", "global-batch=64", "layers=32" },
+  { "topology=tpu-v5e:4x4*4", "layout=tp=4 pp=4 dp=4", "global-batch=64", "layers=32" },
+  { "topology=b200:8x8", "layout=tp=8 pp=4 dp=2", "global-batch=64", "layers=48", "framework=megatron" },
+  { "topology=a100:8x16", "layout=tp=4 pp=8 dp=4", "global-batch=64", "layers=48" },
   { "topology=h100:8x16", "layout=fsdp=128 ep=32", "global-batch=256", "model=deepseek-v3", "layers=24" }, /* dense ones first */
   { "topology=h100:8x8", "layout=fsdp=64", "global-batch=64", "model=gemma3-27b", "layers=36" },           /* one of six is another */
   { "topology=h100:8x8", "layout=tp=8 fsdp=8", "global-batch=8192", "micro-batch=8", "layers=80" },          /* more steps than are divided */
@@ -96,7 +124,7 @@ START_TEST (test_steady_is_whole)
   g_autofree char *b = result_text (steady);
 
   ck_assert_msg (whole->exec->time_ps == steady->exec->time_ps, "%s: %ld ps instead of %ld", jobs[_i][1], (long) steady->exec->time_ps, (long) whole->exec->time_ps);
-  ck_assert_uint_eq (whole->exec->n_events, steady->exec->n_events);
+  ck_assert_uint_ge (whole->exec->n_events, steady->exec->n_events);
   ck_assert_msg (strcmp (a, b) == 0, "%s %s: results differ", jobs[_i][0], jobs[_i][1]);
   ck_assert_uint_eq (whole->exec->n_represented, steady->exec->n_represented);
   ck_assert_msg (memcmp (whole->exec->breakdowns, steady->exec->breakdowns, whole->exec->n_represented * sizeof (PodBreakdown)) == 0, "%s: breakdowns differ",

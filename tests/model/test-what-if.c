@@ -21,14 +21,20 @@ make_scenario (const char *const *options)
 }
 
 static PodRun *
-run (const PodScenario *scenario)
+run_recorded (const PodScenario *scenario, bool is_recording_none)
 {
-  const PodRunRequest request = { .is_recording_none = true };
+  const PodRunRequest request = { .is_recording_none = is_recording_none };
   g_autoptr (GError) error = NULL;
   PodRun *made = pod_scenario_run (scenario, &request, &error);
 
   ck_assert_msg (made != NULL, "%s", error != NULL ? error->message : "");
   return made;
+}
+
+static PodRun *
+run (const PodScenario *scenario)
+{
+  return run_recorded (scenario, true);
 }
 
 static JsonArray *
@@ -126,7 +132,7 @@ START_TEST (long_runs_are_not_repeated)
       = { "topology",  "h100:8x2", "model", "llama3-8b", "global-batch", "4096", "layout",
           "tp=8 pp=2", "seq-len",  "512",   NULL };
   g_autoptr (PodScenario) scenario = make_scenario (options);
-  g_autoptr (PodRun) base = run (scenario);
+  g_autoptr (PodRun) base = run_recorded (scenario, false);
   JsonArray *changes = what_if (scenario, base, false);
 
   ck_assert_uint_gt (base->exec->n_events, 20000000 / 7);
