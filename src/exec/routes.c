@@ -194,9 +194,7 @@ static void
 turn_link (const PodTurn *turn, const PodTopology *topology, uint32_t link, Turned *out)
 {
   *out = (Turned){ .link = link };
-  if (pod_turn_place_of_link (turn, topology, link, &out->place))
-    out->home = pod_turn_link (turn, turn->size - out->place, topology, link);
-  else
+  if (!pod_turn_home_of_link (turn, topology, link, &out->place, &out->home))
     out->place = UINT32_MAX;
 }
 
@@ -372,14 +370,30 @@ pod_routes_free (PodRoutes *routes)
   g_free (routes);
 }
 
-/* A step is never shorter than one rank's kernels at the ideal, nor than the bytes of its busiest stream of collectives at
- * nominal link rates with no latency. At fidelity book both are the book's. */
 double
 pod_exec_copy_s (const PodChip *chip, const PodOp *op)
 {
   return (double) op->bytes * MAX (chip->devices_per_chip, 1) / chip->host_bytes_per_s.nominal;
 }
 
+/* What each stream is busy with in @n_runs of the block. Its ops stand by stream. */
+static void
+add_streams (const PodExecRequest *request, const PodRoutes *routes, const PodOpBlock *block, uint32_t n_runs, const double *kernel_s, const double *use_s, double *stream_s)
+{
+  const PodOp *ops = &g_array_index (request->program->ops, PodOp, 0);
+
+  for (unsigned s = 0; s < POD_N_STREAMS; s++)
+    {
+      double sum_s = stream_s[s];
+
+      for (uint32_t i = block->first_of_stream[s]; i < block->first_of_stream[s] + block->n_of_stream[s]; i++)
+        sum_s += n_runs * (ops[i].kind == POD_OP_COMPUTE ? kernel_s[ops[i].kernel] : ops[i].kind == POD_OP_COPY ? pod_exec_copy_s (request->topology->chip, &ops[i]) : use_s[routes->use_of_op[i]]);
+      stream_s[s] = sum_s;
+    }
+}
+
+/* A step is never shorter than one rank's kernels at the ideal, nor than the bytes of its busiest stream of collectives at
+ * nominal link rates with no latency. At fidelity book both are the book's. */
 int64_t
 pod_exec_lower_bound (const PodExecRequest *request, const PodRoutes *routes)
 {
@@ -416,18 +430,8 @@ pod_exec_lower_bound (const PodExecRequest *request, const PodRoutes *routes)
       for (guint i = 0; i < class->steps->len; i++)
         n_runs[g_array_index (class->steps, PodOpStep, i).block]++;
       for (guint b = 0; b < program->blocks->len; b++)
-        {
-          const PodOpBlock *block = &g_array_index (program->blocks, PodOpBlock, b);
-
-          for (uint32_t i = block->first_op; n_runs[b] > 0 && i < block->first_op + block->n_ops; i++)
-            {
-              const PodOp *op = &g_array_index (program->ops, PodOp, i);
-
-              stream_s[op->stream] += n_runs[b] * (op->kind == POD_OP_COMPUTE ? kernel_s[op->kernel]
-                                                   : op->kind == POD_OP_COPY  ? pod_exec_copy_s (request->topology->chip, op)
-                                                                              : use_s[routes->use_of_op[i]]);
-            }
-        }
+        if (n_runs[b] > 0)
+          add_streams (request, routes, &g_array_index (program->blocks, PodOpBlock, b), n_runs[b], kernel_s, use_s, stream_s);
       for (unsigned s = 0; s < POD_N_STREAMS; s++)
         bound_s = MAX (bound_s, stream_s[s]);
     }

@@ -32,8 +32,9 @@ pod_turn_fits (const PodTurn *turn, const PodTopology *topology, uint32_t n_devi
   return true;
 }
 
-uint32_t
-pod_turn_device (const PodTurn *turn, uint32_t n_times, uint32_t device)
+/* Where @n_times of it carry a device. */
+static uint32_t
+turn_device (const PodTurn *turn, uint32_t n_times, uint32_t device)
 {
   const uint32_t place = device / turn->lo % turn->size;
 
@@ -45,12 +46,11 @@ static uint32_t
 device_of (const PodTopology *topology, uint32_t link)
 {
   const uint32_t per_chip = topology->chip->devices_per_chip;
-  const uint32_t n_peers = topology->is_full_mesh ? topology->chips_per_node - 1 : 2;
   unsigned level = 0, n_rails;
   uint32_t group;
 
   if (link < topology->first_nic_link)
-    return link / n_peers * per_chip;
+    return (topology->is_full_mesh ? link / (topology->chips_per_node - 1) : link / 2) * per_chip;
   if (link < topology->first_die_link)
     return (link - topology->first_nic_link) / 2 * per_chip;
   if (topology->n_levels == 0 || link < topology->first_tree_link[0])
@@ -72,17 +72,17 @@ turn_pair (const PodTurn *turn, uint32_t n_times, const PodTopology *topology, u
   const uint32_t from = link / (per_node - 1);
   const uint32_t place = link % (per_node - 1);
   const uint32_t to = from - from % per_node + place + (place >= from % per_node);
-  const uint32_t moved_from = pod_turn_device (turn, n_times, from * per_chip) / per_chip;
-  const uint32_t moved_to = pod_turn_device (turn, n_times, to * per_chip) / per_chip;
+  const uint32_t moved_from = turn_device (turn, n_times, from * per_chip) / per_chip;
+  const uint32_t moved_to = turn_device (turn, n_times, to * per_chip) / per_chip;
 
   return moved_from * (per_node - 1) + moved_to % per_node - (moved_to > moved_from);
 }
 
 static uint32_t
-turn_uplink (const PodTurn *turn, uint32_t n_times, const PodTopology *topology, uint32_t link)
+turn_uplink (const PodTurn *turn, uint32_t n_times, const PodTopology *topology, uint32_t link,
+             uint32_t device)
 {
-  const uint32_t device = pod_turn_device (turn, n_times, device_of (topology, link));
-  const uint32_t chip = device / topology->chip->devices_per_chip;
+  const uint32_t chip = turn_device (turn, n_times, device) / topology->chip->devices_per_chip;
   unsigned level = 0, n_rails;
   uint32_t unit;
 
@@ -95,30 +95,59 @@ turn_uplink (const PodTurn *turn, uint32_t n_times, const PodTopology *topology,
          + (link - topology->first_tree_link[level]) % 2;
 }
 
-uint32_t
-pod_turn_link (const PodTurn *turn, uint32_t n_times, const PodTopology *topology, uint32_t link)
+static bool
+is_pair (const PodTopology *topology, uint32_t link)
 {
-  const uint32_t per_chip = topology->chip->devices_per_chip;
-  uint32_t device;
+  return link < topology->first_nic_link && topology->is_full_mesh;
+}
 
-  if (link < topology->first_nic_link && topology->is_full_mesh)
+static bool
+is_uplink (const PodTopology *topology, uint32_t link)
+{
+  return topology->n_levels > 0 && link >= topology->first_tree_link[0];
+}
+
+/* @device: the one by which it is turned. */
+static uint32_t
+turn_link_of (const PodTurn *turn, uint32_t n_times, const PodTopology *topology, uint32_t link,
+              uint32_t device)
+{
+  uint32_t moved, chip;
+
+  if (is_pair (topology, link))
     return turn_pair (turn, n_times, topology, link);
-  if (topology->n_levels > 0 && link >= topology->first_tree_link[0])
-    return turn_uplink (turn, n_times, topology, link);
-  device = pod_turn_device (turn, n_times, device_of (topology, link));
+  if (is_uplink (topology, link))
+    return turn_uplink (turn, n_times, topology, link, device);
+  moved = turn_device (turn, n_times, device);
+  if (link >= topology->first_die_link)
+    return topology->first_die_link + moved;
+  chip = moved / topology->chip->devices_per_chip;
   if (link < topology->first_nic_link)
-    return device / per_chip * 2 + link % 2;
-  if (link < topology->first_die_link)
-    return topology->first_nic_link + device / per_chip * 2 + (link - topology->first_nic_link) % 2;
-  return topology->first_die_link + device;
+    return chip * 2 + link % 2;
+  return topology->first_nic_link + chip * 2 + (link - topology->first_nic_link) % 2;
+}
+
+/* A link of one chip moves with it, and a turn of whole chips moves each. */
+static bool
+is_moved (const PodTurn *turn, const PodTopology *topology, uint32_t link, uint32_t device)
+{
+  if (!is_pair (topology, link) && !is_uplink (topology, link)
+      && turn->lo >= topology->chip->devices_per_chip)
+    return true;
+  return turn_link_of (turn, 1, topology, link, device) != link;
 }
 
 bool
-pod_turn_place_of_link (const PodTurn *turn, const PodTopology *topology, uint32_t link,
-                        uint32_t *out_place)
+pod_turn_home_of_link (const PodTurn *turn, const PodTopology *topology, uint32_t link,
+                       uint32_t *out_place, uint32_t *out_home)
 {
-  *out_place = device_of (topology, link) / turn->lo % turn->size;
-  return pod_turn_link (turn, 1, topology, link) != link;
+  const uint32_t device = device_of (topology, link);
+
+  *out_place = device / turn->lo % turn->size;
+  if (!is_moved (turn, topology, link, device))
+    return false;
+  *out_home = turn_link_of (turn, turn->size - *out_place, topology, link, device);
+  return true;
 }
 
 uint32_t
@@ -129,14 +158,15 @@ pod_turns_first_link (const PodTurn *turns, unsigned n_turns, const PodTopology 
   for (unsigned t = 0; t < n_turns; t++)
     {
       const PodTurn *turn = &turns[t];
-      uint32_t place, first;
+      const uint32_t device = device_of (topology, link);
+      const uint32_t place = device / turn->lo % turn->size;
+      const uint32_t first = turn->first != NULL ? turn->first[place] : 0;
 
-      if (!pod_turn_place_of_link (turn, topology, link, &place))
+      if (!is_moved (turn, topology, link, device))
         continue;
-      first = turn->first != NULL ? turn->first[place] : 0;
       *out_n *= turn->first != NULL ? turn->n_alike[place] : turn->size;
       if (first != place)
-        link = pod_turn_link (turn, turn->size - place + first, topology, link);
+        link = turn_link_of (turn, turn->size - place + first, topology, link, device);
     }
   return link;
 }

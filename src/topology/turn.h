@@ -20,14 +20,10 @@ typedef struct
  * False on other fabrics, and with background traffic. O(levels). */
 bool pod_turn_fits (const PodTurn *turn, const PodTopology *topology, uint32_t n_devices);
 
-/* Where @n_times of it carry a device, a link. O(1). */
-uint32_t pod_turn_device (const PodTurn *turn, uint32_t n_times, uint32_t device);
-uint32_t pod_turn_link (const PodTurn *turn, uint32_t n_times, const PodTopology *topology,
-                        uint32_t link);
-
-/* The place of a link among the blocks. False where the turn carries it to itself. O(levels). */
-bool pod_turn_place_of_link (const PodTurn *turn, const PodTopology *topology, uint32_t link,
-                             uint32_t *out_place);
+/* The place of a link among the blocks, and what it is in the first one. False where the turn
+ * carries it to itself. O(levels). */
+bool pod_turn_home_of_link (const PodTurn *turn, const PodTopology *topology, uint32_t link,
+                            uint32_t *out_place, uint32_t *out_home);
 
 /* The link that stands for all to which the turns carry @link, or to which blocks that are alike
  * do; @out_n: how many these are. Turns share no place. O(turns). */
