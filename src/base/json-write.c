@@ -173,13 +173,16 @@ walk_to_parent (JsonObject *root, const char *path, bool is_made, const char **o
   for (const char *dot = strchr (key, '.'); dot != NULL; dot = strchr (key, '.'))
     {
       g_autofree char *name = g_strndup (key, (size_t) (dot - key));
-      if (!json_object_has_member (object, name))
-        {
-          if (!is_made)
-            return NULL;
-          json_object_set_object_member (object, name, json_object_new ());
-        }
       JsonNode *node = json_object_get_member (object, name);
+
+      if (node == NULL && !is_made)
+        return NULL;
+      if (node == NULL)
+        {
+          node = json_node_alloc ();
+          json_node_take_object (node, json_object_new ());
+          json_object_set_member (object, name, node);
+        }
       if (!JSON_NODE_HOLDS_OBJECT (node))
         return NULL;
       object = json_node_get_object (node);

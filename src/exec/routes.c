@@ -392,6 +392,27 @@ add_streams (const PodExecRequest *request, const PodRoutes *routes, const PodOp
     }
 }
 
+/* The slowest link of a plan with @bytes on its busiest. Those of a class have one rate: the fullest of each stands for all. */
+static double
+slowest_s (const PodTopology *topology, PodFidelity fidelity, const PodPlan *plan, double bytes)
+{
+  uint64_t most[POD_N_LINK_CLASSES] = { 0 };
+  double slowest = 0;
+
+  for (uint32_t i = 0; i < plan->n_entries; i++)
+    {
+      const PodPathEntry *entry = &plan->entries[i];
+      const unsigned class = topology->background_bytes_per_s == NULL ? pod_topology_link_class (topology, entry->link) : POD_NO_LINK_CLASS;
+
+      if (class != POD_NO_LINK_CLASS && entry->share_q32 <= most[class])
+        continue;
+      if (class != POD_NO_LINK_CLASS)
+        most[class] = entry->share_q32;
+      slowest = MAX (slowest, bytes * (double) entry->share_q32 / 4294967296.0 / pod_collective_link_rate (topology, fidelity, entry->link));
+    }
+  return slowest;
+}
+
 /* A step is never shorter than one rank's kernels at the ideal, nor than the bytes of its busiest stream of collectives at
  * nominal link rates with no latency. At fidelity book both are the book's. */
 int64_t
@@ -416,10 +437,7 @@ pod_exec_lower_bound (const PodExecRequest *request, const PodRoutes *routes)
       const PodPlan *plan = pod_route_plan (route, 0);
       const double bytes = (double) g_array_index (routes->uses, PodCollectiveUse, u).bytes * plan->busiest_ratio;
 
-      use_s[u] = fidelity == POD_FIDELITY_BOOK ? (double) g_array_index (routes->use_book_ps, int64_t, u) / 1e12 : 0;
-      for (uint32_t i = 0; i < plan->n_entries; i++)
-        use_s[u] = MAX (use_s[u], bytes * (double) plan->entries[i].share_q32 / 4294967296.0
-                                    / pod_collective_link_rate (request->topology, fidelity, plan->entries[i].link));
+      use_s[u] = fidelity == POD_FIDELITY_BOOK ? (double) g_array_index (routes->use_book_ps, int64_t, u) / 1e12 : slowest_s (request->topology, fidelity, plan, bytes);
     }
   for (guint c = 0; c < program->classes->len; c++)
     {

@@ -44,7 +44,7 @@ static void
 try_change (const PodScenario *scenario, Trial *trial, const char *option, const char *value)
 {
   g_autoptr (PodScenario) changed = pod_scenario_copy (scenario);
-  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .must_fit = true, .cache = trial->cache };
+  const PodRunRequest request = { .is_recording_none = true, .is_brief = true, .needs_no_advice = true, .must_fit = true, .cache = trial->cache };
   g_autoptr (PodRun) run = NULL;
   Advice advice;
 

@@ -25,8 +25,8 @@ bool pod_run_choose_software (const PodScenario *scenario, PodRun *run, GError *
 /* Reads the options that only the summary needs: before a run, not after it. */
 bool pod_run_check_summary (const PodScenario *scenario, GError **error);
 
-/* Fills run->result and run->fits from what was executed. Errors: those of pod_run_check_summary. */
-bool pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error);
+/* Fills run->result, with is_brief (PodRunRequest) a part of it, and run->fits from what was executed. Errors: those of pod_run_check_summary. */
+bool pod_run_summarise (const PodScenario *scenario, PodRun *run, bool is_brief, GError **error);
 
 /* Reads the terms of memory beside tensors, before a run; counts those that hang on what ran. */
 bool pod_run_parse_overhead (const PodScenario *scenario, PodRun *run, GError **error);

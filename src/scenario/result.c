@@ -584,20 +584,13 @@ freeze (PodTokenFlops *flops)
   flops->sixnd -= flops->sixnd / 3;
 }
 
-bool
-pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
+/* What ran, on what. */
+static void
+set_job (const PodScenario *scenario, PodRun *run)
 {
-  PodTokenFlops flops;
-  unsigned convention;
   g_autofree char *layout = pod_layout_to_text (&run->job.layout);
-  JsonObject *r = json_object_new ();
+  JsonObject *r = run->result;
 
-  run->result = r;
-  if (!parse_convention (scenario, &convention, error))
-    return false;
-  pod_model_token_flops (run->model, run->job.batch.seq_len, &flops);
-  if (run->job.lora_rank > 0)
-    freeze (&flops);
   pod_result_set_int (r, "schema_version", SCHEMA_VERSION);
   pod_result_set_string (r, "topology.name", run->topology->name);
   pod_result_set_string (r, "topology.chip", run->topology->chip->name);
@@ -611,19 +604,47 @@ pod_run_summarise (const PodScenario *scenario, PodRun *run, GError **error)
   pod_result_set_int (r, "batch.micro_batch", (int64_t) run->job.batch.micro_batch);
   pod_result_set_int (r, "batch.microbatches", (int64_t) pod_job_n_microbatches (&run->job));
   set_options (scenario, run);
-  set_step (run, &flops, convention);
-  set_phases (run);
-  set_limits (run);
+}
+
+/* Numbers of the step in the order of the result: job, step, phases, limits, memory, model, collectives. */
+static void
+set_numbers (const PodScenario *scenario, PodRun *run, const PodTokenFlops *flops, unsigned convention, bool is_brief)
+{
+  if (!is_brief)
+    set_job (scenario, run);
+  set_step (run, flops, convention);
+  if (!is_brief)
+    {
+      set_phases (run);
+      set_limits (run);
+    }
   set_memory (run);
-  set_model (run, &flops, convention);
+  if (is_brief)
+    return;
+  set_model (run, flops, convention);
   set_experts (run);
   set_collectives (run);
-  if (!set_training (scenario, run, convention_flops (&flops, convention), error))
+}
+
+bool
+pod_run_summarise (const PodScenario *scenario, PodRun *run, bool is_brief, GError **error)
+{
+  PodTokenFlops flops;
+  unsigned convention;
+
+  run->result = json_object_new ();
+  if (!parse_convention (scenario, &convention, error))
     return false;
-  if (!pod_run_set_uncertainty (scenario, run, error))
+  pod_model_token_flops (run->model, run->job.batch.seq_len, &flops);
+  if (run->job.lora_rank > 0)
+    freeze (&flops);
+  set_numbers (scenario, run, &flops, convention, is_brief);
+  if (!set_training (scenario, run, convention_flops (&flops, convention), error) || !pod_run_set_uncertainty (scenario, run, error))
     return false;
-  set_strings (r, "extrapolated", run->extrapolated);
-  set_strings (r, "assumptions", run->assumptions);
-  set_strings (r, "warnings", run->warnings);
+  if (is_brief)
+    return true;
+  set_strings (run->result, "extrapolated", run->extrapolated);
+  set_strings (run->result, "assumptions", run->assumptions);
+  set_strings (run->result, "warnings", run->warnings);
   return true;
 }

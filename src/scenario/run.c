@@ -285,7 +285,7 @@ pod_scenario_run (const PodScenario *scenario, const PodRunRequest *request, GEr
         pod_scenario_tell_mesh (scenario, run->shardings, error);
       return NULL;
     }
-  if (!execute (scenario, request, run, error) || !pod_run_summarise (scenario, run, error))
+  if (!execute (scenario, request, run, error) || !pod_run_summarise (scenario, run, request->is_brief, error))
     return NULL;
   if (!request->needs_no_advice)
     pod_run_advise (scenario, run);

@@ -176,6 +176,7 @@ typedef struct
   bool is_recording_none;  /* nobody looks at the timeline: it stays empty */
   const volatile sig_atomic_t *is_interrupted;
   bool must_fit;           /* a run that does not fit in memory is given up as soon as that is clear */
+  bool is_brief;           /* of the result only step, memory and train are made: what a search ranks by */
   bool needs_no_advice;    /* a run that does not fit is not run again with what would make it fit */
   PodRunCache *cache;      /* (nullable) borrowed, used by this thread alone: what earlier runs loaded and priced is taken from it */
 } PodRunRequest;

@@ -67,7 +67,7 @@ run_chunk (const PodCrew *crew, PodCrewChunk *chunk)
 {
   PodRunCache *cache = pod_cache_pool_take (crew->request.caches);
   const PodRunRequest request
-      = { .is_recording_none = true, .needs_no_advice = true, .must_fit = crew->request.must_fit, .is_interrupted = crew->request.is_interrupted, .cache = cache };
+      = { .is_recording_none = true, .is_brief = true, .needs_no_advice = true, .must_fit = crew->request.must_fit, .is_interrupted = crew->request.is_interrupted, .cache = cache };
 
   if (chunk->task != POD_CREW_RUN)
     bound_chunk (crew, chunk, cache);

@@ -73,7 +73,7 @@ run_layout (const char *layout, const char *micro_batch, PodRunCache *cache, Cou
 {
   const double begin_s = cpu_s ();
   g_autoptr (PodScenario) scenario = make_scenario (layout, micro_batch);
-  const PodRunRequest request = { .is_recording_none = true, .needs_no_advice = true, .cache = cache };
+  const PodRunRequest request = { .is_recording_none = true, .is_brief = true, .needs_no_advice = true, .cache = cache };
   g_autoptr (PodRun) run = pod_scenario_run (scenario, &request, NULL);
   PodRunBound bound;
   double floor_s;
