@@ -35,12 +35,24 @@ kernel_durations (const GArray *kernels)
   return ps;
 }
 
+/* Of @n, with room for as many again: those of the layers. */
 static void
-add_tasks (const PodExec *exec, const GArray *kernels, PodTaskGraph *graph)
+make_room (GArray *array, guint n)
+{
+  g_array_set_size (array, 2 * n);
+  g_array_set_size (array, n);
+}
+
+static void
+add_tasks (const PodExec *exec, const GArray *kernels, PodTaskGraph *graph, bool by_layer)
 {
   const PodProgram *program = exec->program;
   g_autofree int64_t *kernel_ps = kernel_durations (kernels);
 
+  if (by_layer)
+    make_room (graph->tasks, program->ops->len);
+  if (by_layer)
+    make_room (graph->deps, program->deps->len);
   g_array_set_size (graph->tasks, program->ops->len);
   for (guint i = 0; i < program->ops->len; i++)
     {
@@ -339,7 +351,7 @@ pod_exec_compile (const PodExec *exec, const GArray *kernels, bool by_layer)
   g_autofree Division *divisions = g_new0 (Division, program->blocks->len + 1);
 
   G_STATIC_ASSERT (sizeof (PodOpStep) == sizeof (PodStep));
-  add_tasks (exec, kernels, graph);
+  add_tasks (exec, kernels, graph, by_layer);
   for (guint i = 0; i < program->blocks->len; i++)
     {
       const PodOpBlock *block = &g_array_index (program->blocks, PodOpBlock, i);

@@ -214,10 +214,10 @@ pod_builder_init (PodBuilder *builder, PodProgram *program)
 {
   *builder = (PodBuilder){ .program = program,
                            .dtypes = { POD_DTYPE_BF16, POD_DTYPE_BF16, POD_DTYPE_BF16 },
-                           .ops = g_array_new (FALSE, FALSE, sizeof (PodOp)),
+                           .ops = g_array_sized_new (FALSE, FALSE, sizeof (PodOp), SOME_OPS),
                            .joined = g_hash_table_new_full (parts_hash, parts_equal, g_free, NULL),
-                           .edges = g_array_new (FALSE, FALSE, sizeof (Edge)),
-                           .effects = g_array_new (FALSE, FALSE, sizeof (BufferEffect)) };
+                           .edges = g_array_sized_new (FALSE, FALSE, sizeof (Edge), SOME_OPS),
+                           .effects = g_array_sized_new (FALSE, FALSE, sizeof (BufferEffect), SOME_OPS) };
 }
 
 void
