@@ -39,13 +39,14 @@ pod_task_graph_free (PodTaskGraph *graph)
 static void
 find_lanes (PodTaskGraph *graph)
 {
+  const PodTaskDep *deps = (const PodTaskDep *) (const void *) graph->deps->data;
   bool is_used[POD_MAX_STREAMS] = { true }; /* the first always: steps are told by it */
 
   for (guint b = 0; b < graph->blocks->len; b++)
     for (unsigned s = 0; s < graph->n_streams; s++)
       is_used[s] |= g_array_index (graph->blocks, PodBlock, b).n_tasks[s] > 0;
   for (guint i = 0; i < graph->deps->len; i++)
-    is_used[g_array_index (graph->deps, PodTaskDep, i).stream] = true;
+    is_used[deps[i].stream] = true;
   for (unsigned s = 0; s < graph->n_streams; s++)
     {
       graph->lane_of_stream[s] = is_used[s] ? (uint8_t) graph->n_lanes : POD_NO_LANE;
@@ -58,6 +59,8 @@ find_lanes (PodTaskGraph *graph)
 static void
 use_lanes (PodTaskGraph *graph)
 {
+  PodTaskDep *deps = (PodTaskDep *) (void *) graph->deps->data;
+
   for (guint b = 0; b < graph->blocks->len; b++)
     {
       PodBlock *block = &g_array_index (graph->blocks, PodBlock, b);
@@ -69,11 +72,7 @@ use_lanes (PodTaskGraph *graph)
         }
     }
   for (guint i = 0; i < graph->deps->len; i++)
-    {
-      PodTaskDep *dep = &g_array_index (graph->deps, PodTaskDep, i);
-
-      dep->stream = graph->lane_of_stream[dep->stream];
-    }
+    deps[i].stream = graph->lane_of_stream[deps[i].stream];
 }
 
 static void

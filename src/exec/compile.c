@@ -47,17 +47,21 @@ static void
 add_tasks (const PodExec *exec, const GArray *kernels, PodTaskGraph *graph, bool by_layer)
 {
   const PodProgram *program = exec->program;
+  const PodOp *ops = (const PodOp *) (const void *) program->ops->data;
+  const PodOpDep *deps = (const PodOpDep *) (const void *) program->deps->data;
   g_autofree int64_t *kernel_ps = kernel_durations (kernels);
+  PodTask *tasks;
 
   if (by_layer)
     make_room (graph->tasks, program->ops->len);
   if (by_layer)
     make_room (graph->deps, program->deps->len);
   g_array_set_size (graph->tasks, program->ops->len);
+  tasks = (PodTask *) (void *) graph->tasks->data;
   for (guint i = 0; i < program->ops->len; i++)
     {
-      const PodOp *op = &g_array_index (program->ops, PodOp, i);
-      PodTask *task = &g_array_index (graph->tasks, PodTask, i);
+      const PodOp *op = &ops[i];
+      PodTask *task = &tasks[i];
 
       *task = (PodTask){ .duration_ps = op->kind == POD_OP_COMPUTE ? kernel_ps[op->kernel] : POD_JOINT, .op = i, .like = i, .first_dep = op->first_dep, .n_deps = (uint16_t) op->n_deps };
       g_assert (op->n_deps <= UINT16_MAX);
@@ -66,11 +70,7 @@ add_tasks (const PodExec *exec, const GArray *kernels, PodTaskGraph *graph, bool
     }
   g_array_set_size (graph->deps, program->deps->len);
   for (guint i = 0; i < program->deps->len; i++)
-    {
-      const PodOpDep *dep = &g_array_index (program->deps, PodOpDep, i);
-
-      g_array_index (graph->deps, PodTaskDep, i) = (PodTaskDep){ .stream = dep->stream, .count = dep->count };
-    }
+    g_array_index (graph->deps, PodTaskDep, i) = (PodTaskDep){ .stream = deps[i].stream, .count = deps[i].count };
   for (guint i = 0; i < program->blocks->len && exec->software.launch_s > 0; i++)
     add_waits (program, &g_array_index (program->blocks, PodOpBlock, i), &exec->software, kernels, exec->wait_s[i], graph);
 }

@@ -264,6 +264,7 @@ add_op (PodBuilder *builder, PodOp op, const char *name)
   op.name = name;
   op.chunk = builder->chunk;
   op.slot = builder->slot;
+  builder->program->recomputes |= op.phase == POD_PHASE_RECOMPUTE;
   g_array_append_val (builder->ops, op);
   return builder->ops->len - 1;
 }
@@ -597,13 +598,17 @@ pod_builder_close (PodBuilder *builder)
   g_autofree uint32_t *effect_of = g_new (uint32_t, n + 1);
   g_autofree uint32_t *edges = sort_by_op (builder->edges, n, edge_of);
   g_autofree uint32_t *effects = sort_by_op (builder->effects, n, effect_of);
+  const PodOp *said;
+  PodOp *ops;
 
   g_array_set_size (program->ops, block.first_op + n);
+  said = (const PodOp *) (const void *) builder->ops->data;
+  ops = (PodOp *) (void *) program->ops->data;
   for (guint i = 0; i < n; i++)
     {
-      PodOp *op = &g_array_index (program->ops, PodOp, place[i]);
+      PodOp *op = &ops[place[i]];
 
-      *op = g_array_index (builder->ops, PodOp, i);
+      *op = said[i];
       op->first_dep = first_dep + edge_of[i];
       op->n_deps = edge_of[i + 1] - edge_of[i];
       op->first_effect = first_effect + effect_of[i];

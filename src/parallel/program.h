@@ -147,6 +147,7 @@ typedef struct
   GPtrArray *classes;       /* PodProgramClass (owned) */
   uint32_t *class_of_rank;  /* n_ranks */
   uint32_t n_ranks;
+  bool recomputes;          /* some ops compute again what was computed */
   bool steps_overlap;       /* a stage begins its next step while later stages end this one */
   GHashTable *kernel_index; /* while building: kernel bytes -> index */
 } PodProgram;

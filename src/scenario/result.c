@@ -110,6 +110,8 @@ recomputed_flops (const PodRun *run, bool is_causal_halved)
   g_autoptr (GPtrArray) terms = g_ptr_array_new_with_free_func ((GDestroyNotify) g_array_unref); /* by block */
   double sum = 0;
 
+  if (!program->recomputes)
+    return 0;
   for (guint b = 0; b < program->blocks->len; b++)
     g_ptr_array_add (terms, list_recomputed (program, &g_array_index (program->blocks, PodOpBlock, b), is_causal_halved));
   for (guint c = 0; c < program->classes->len; c++)
