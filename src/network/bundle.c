@@ -37,12 +37,22 @@ compare_capacities (const void *a, const void *b)
 }
 
 static uint32_t
-add_bundle (PodBundles *bundles, PodBundle bundle, uint64_t capacity)
+add_bundle (PodBundles *bundles, PodBundle bundle)
 {
   g_assert (bundles->n_bundles < bundles->n_links);
   bundles->bundles[bundles->n_bundles] = bundle;
-  bundles->capacity[bundles->n_bundles] = capacity;
   return bundles->n_bundles++;
+}
+
+/* Links of one capacity are a bundle at first: as many as there are kinds. */
+static void
+count_kinds (PodBundles *bundles, const LinkCapacity *sorted)
+{
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < bundles->n_links; i++)
+    n += i == 0 || sorted[i].capacity != sorted[i - 1].capacity;
+  bundles->capacity = g_new (uint64_t, n + 1);
 }
 
 void
@@ -53,16 +63,18 @@ pod_bundles_init (PodBundles *bundles, uint32_t n_links, const double *capacity_
   bundles->n_links = n_links;
   bundles->bundle_of_link = g_new0 (uint32_t, n_links);
   bundles->bundles = g_new (PodBundle, n_links);
-  bundles->capacity = g_new (uint64_t, n_links);
   bundles->first_free_node = POD_NO_INDEX;
   for (uint32_t l = 0; l < n_links; l++)
     sorted[l] = (LinkCapacity){ capacity_units (capacity_bytes_per_s[l]), l };
   qsort (sorted, n_links, sizeof *sorted, compare_capacities);
+  count_kinds (bundles, sorted);
   for (uint32_t i = 0; i < n_links; i++)
     {
       if (i == 0 || sorted[i].capacity != sorted[i - 1].capacity)
-        add_bundle (bundles, (PodBundle){ .first_node = POD_NO_INDEX, .first_piece = POD_NO_INDEX },
-                    sorted[i].capacity);
+        {
+          bundles->capacity[bundles->n_bundles] = sorted[i].capacity;
+          add_bundle (bundles, (PodBundle){ .first_node = POD_NO_INDEX, .kind = bundles->n_bundles });
+        }
       bundles->bundle_of_link[sorted[i].link] = bundles->n_bundles - 1;
       bundles->bundles[bundles->n_bundles - 1].n_links++;
     }
@@ -118,7 +130,6 @@ add_node (PodNetwork *network, uint32_t bundle_index, uint32_t transfer_index, u
   if (bundle->first_node != POD_NO_INDEX)
     bundles->nodes[bundle->first_node].previous = node;
   bundle->first_node = node;
-  bundle->n_nodes++;
   transfer->first_node = node;
 }
 
@@ -131,10 +142,8 @@ split_off (PodNetwork *network, uint32_t whole, uint32_t n_links)
 
   part.n_links = n_links;
   part.first_node = POD_NO_INDEX;
-  part.n_nodes = 0;
-  part.first_piece = POD_NO_INDEX;
   bundles->bundles[whole].n_links -= n_links;
-  uint32_t index = add_bundle (bundles, part, bundles->capacity[whole]);
+  uint32_t index = add_bundle (bundles, part);
   if (bundles->meters != NULL)
     bundles->meters[index] = bundles->meters[whole];
   for (uint32_t node = bundles->bundles[whole].first_node; node != POD_NO_INDEX;
@@ -157,16 +166,19 @@ static uint32_t
 find_piece (PodBundles *bundles, uint32_t bundle_index, uint64_t share_q32)
 {
   PodBundle *bundle = &bundles->bundles[bundle_index];
+  const bool is_met
+      = bundle->place < bundles->n_pieces && bundles->pieces[bundle->place].bundle == bundle_index;
+  const uint32_t first = is_met ? bundle->place : POD_NO_INDEX;
 
-  for (uint32_t p = bundle->first_piece; p != POD_NO_INDEX; p = bundles->pieces[p].next)
+  for (uint32_t p = first; p != POD_NO_INDEX; p = bundles->pieces[p].next)
     if (bundles->pieces[p].share_q32 == share_q32)
       return p;
   bundles->pieces[bundles->n_pieces] = (PodPiece){
     .share_q32 = share_q32,
     .bundle = bundle_index,
-    .next = bundle->first_piece,
+    .next = first,
   };
-  bundle->first_piece = bundles->n_pieces;
+  bundle->place = bundles->n_pieces;
   return bundles->n_pieces++;
 }
 
@@ -193,10 +205,11 @@ settle_others (PodNetwork *network)
 
   for (uint32_t p = 0; p < bundles->n_pieces; p++)
     {
-      const PodBundle *bundle = &bundles->bundles[bundles->pieces[p].bundle];
+      const PodNode *node
+          = pod_bundle_only_node (bundles, &bundles->bundles[bundles->pieces[p].bundle]);
 
-      if (bundle->n_nodes == 1)
-        pod_network_settle (network, bundles->nodes[bundle->first_node].transfer);
+      if (node != NULL)
+        pod_network_settle (network, node->transfer);
     }
 }
 
@@ -211,9 +224,7 @@ put_on_pieces (PodNetwork *network, uint32_t index)
   for (uint32_t p = 0; p < bundles->n_pieces; p++)
     {
       PodPiece *piece = &bundles->pieces[p];
-      PodBundle *bundle = &bundles->bundles[piece->bundle];
-      bundle->first_piece = POD_NO_INDEX;
-      piece->target = piece->n_links == bundle->n_links
+      piece->target = piece->n_links == bundles->bundles[piece->bundle].n_links
                           ? piece->bundle
                           : split_off (network, piece->bundle, piece->n_links);
     }
@@ -247,12 +258,10 @@ pod_bundles_enter_alone (PodNetwork *network, uint32_t index)
 
   find_pieces (bundles, &network->transfers[index]);
   for (uint32_t p = 0; p < bundles->n_pieces; p++)
-    is_alone = is_alone && bundles->bundles[bundles->pieces[p].bundle].n_nodes == 0;
+    is_alone = is_alone
+               && bundles->bundles[bundles->pieces[p].bundle].first_node == POD_NO_INDEX;
   if (is_alone)
     put_on_pieces (network, index);
-  else
-    for (uint32_t p = 0; p < bundles->n_pieces; p++)
-      bundles->bundles[bundles->pieces[p].bundle].first_piece = POD_NO_INDEX;
   return is_alone;
 }
 
@@ -273,8 +282,7 @@ pod_bundles_leave (PodNetwork *network, uint32_t index)
         bundles->nodes[node->previous].next = node->next;
       else
         bundle->first_node = node->next;
-      bundle->n_nodes--;
-      if (bundle->n_nodes > 0 && network->mode == POD_NETWORK_FLOW)
+      if (bundle->first_node != POD_NO_INDEX && network->mode == POD_NETWORK_FLOW)
         pod_flow_mark (&network->flow, node->bundle);
       node->next = bundles->first_free_node;
       bundles->first_free_node = i;
@@ -288,21 +296,23 @@ check_bundle (const PodNetwork *network, uint32_t index)
   const PodBundle *bundle = &bundles->bundles[index];
   uint32_t previous = POD_NO_INDEX;
   uint32_t n_nodes = 0;
+  const bool is_shared
+      = bundle->first_node != POD_NO_INDEX && pod_bundle_only_node (bundles, bundle) == NULL;
   PodU128 load = 0;
 
   for (uint32_t i = bundle->first_node; i != POD_NO_INDEX; i = bundles->nodes[i].next)
     {
       const PodNode *node = &bundles->nodes[i];
       const PodTransfer *transfer = &network->transfers[node->transfer];
-      if (++n_nodes > bundle->n_nodes || node->previous != previous || node->bundle != index
+      if (++n_nodes > bundles->n_nodes || node->previous != previous || node->bundle != index
           || (transfer->phase != POD_PHASE_BYTES
-              && !(transfer->phase == POD_PHASE_ALONE && bundle->n_nodes == 1)))
+              && !(transfer->phase == POD_PHASE_ALONE && !is_shared)))
         return false;
       if (transfer->phase == POD_PHASE_BYTES)
         load += (PodU128) node->share_q32 * transfer->rate;
       previous = i;
     }
-  return n_nodes == bundle->n_nodes && bundle->n_links > 0 && bundle->first_piece == POD_NO_INDEX
+  return bundle->n_links > 0
          && (bundles->meters == NULL || load == bundles->meters[index].load);
 }
 

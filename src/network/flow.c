@@ -15,9 +15,9 @@ void
 pod_flow_init (PodFlow *flow, uint32_t n_links)
 {
   flow->is_dirty = g_new0 (bool, n_links);
-  flow->dirty = g_new (uint32_t, n_links);
   flow->solver = pod_max_min_new ();
   flow->component = g_array_new (FALSE, FALSE, sizeof (uint32_t));
+  flow->capacity = g_array_new (FALSE, FALSE, sizeof (uint64_t));
   flow->members = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   flow->entries = g_array_new (FALSE, FALSE, sizeof (PodPathEntry));
   flow->n_entries = g_array_new (FALSE, FALSE, sizeof (uint32_t));
@@ -33,6 +33,7 @@ pod_flow_clear (PodFlow *flow)
   g_free (flow->dirty);
   pod_max_min_free (flow->solver);
   g_array_free (flow->component, TRUE);
+  g_array_free (flow->capacity, TRUE);
   g_array_free (flow->members, TRUE);
   g_array_free (flow->entries, TRUE);
   g_array_free (flow->n_entries, TRUE);
@@ -46,8 +47,29 @@ pod_flow_mark (PodFlow *flow, uint32_t bundle)
 {
   if (flow->is_dirty[bundle])
     return;
+  if (flow->n_dirty == flow->n_dirty_allocated)
+    {
+      flow->n_dirty_allocated = MAX (64, 2 * flow->n_dirty_allocated);
+      flow->dirty = g_renew (uint32_t, flow->dirty, flow->n_dirty_allocated);
+    }
   flow->is_dirty[bundle] = true;
   flow->dirty[flow->n_dirty++] = bundle;
+}
+
+/* The place of a bundle in the component. */
+static uint32_t
+visit_bundle (PodNetwork *network, uint32_t index)
+{
+  PodFlow *flow = &network->flow;
+  PodBundle *bundle = &network->bundles.bundles[index];
+
+  if (bundle->place < flow->component->len
+      && g_array_index (flow->component, uint32_t, bundle->place) == index)
+    return bundle->place;
+  bundle->place = flow->component->len;
+  g_array_append_val (flow->component, index);
+  g_array_append_val (flow->capacity, network->bundles.capacity[bundle->kind]);
+  return bundle->place;
 }
 
 static void
@@ -63,15 +85,8 @@ visit_transfer (PodNetwork *network, uint32_t index)
   for (uint32_t i = transfer->first_node; i != POD_NO_INDEX;)
     {
       const PodNode *node = &network->bundles.nodes[i];
-      PodBundle *bundle = &network->bundles.bundles[node->bundle];
-      PodPathEntry entry = { node->bundle, node->share_q32 };
+      PodPathEntry entry = { visit_bundle (network, node->bundle), node->share_q32 };
       g_array_append_val (flow->entries, entry);
-      /* One that it has for itself leads nowhere */
-      if (bundle->n_nodes > 1 && bundle->visit != flow->n_solves)
-        {
-          bundle->visit = flow->n_solves;
-          g_array_append_val (flow->component, node->bundle);
-        }
       i = node->next_of_transfer;
     }
   uint32_t n_entries = flow->entries->len - n_before;
@@ -87,6 +102,7 @@ find_component (PodNetwork *network, const PodBundle *bundle)
   const PodBundles *bundles = &network->bundles;
 
   g_array_set_size (flow->component, 0);
+  g_array_set_size (flow->capacity, 0);
   g_array_set_size (flow->members, 0);
   g_array_set_size (flow->entries, 0);
   g_array_set_size (flow->n_entries, 0);
@@ -112,17 +128,18 @@ add_change (PodFlow *flow, const PodTransfer *transfer, uint32_t index, uint64_t
 uint64_t
 pod_flow_rate_alone (const PodNetwork *network, const PodTransfer *transfer)
 {
-  uint64_t rate = UINT64_MAX, last_capacity = 0, last_share_q32 = 0;
+  uint64_t rate = UINT64_MAX, last_share_q32 = 0;
+  uint32_t last_kind = UINT32_MAX;
 
   for (uint32_t i = transfer->first_node; i != POD_NO_INDEX;)
     {
       const PodNode *node = &network->bundles.nodes[i];
-      const uint64_t capacity = network->bundles.capacity[node->bundle];
+      const uint32_t kind = network->bundles.bundles[node->bundle].kind;
 
       /* Bundles of one kind follow each other, and a division is what it costs */
-      if (capacity != last_capacity || node->share_q32 != last_share_q32)
-        rate = MIN (rate, pod_max_min_rate_alone (capacity, node->share_q32));
-      last_capacity = capacity;
+      if (kind != last_kind || node->share_q32 != last_share_q32)
+        rate = MIN (rate, pod_max_min_rate_alone (network->bundles.capacity[kind], node->share_q32));
+      last_kind = kind;
       last_share_q32 = node->share_q32;
       i = node->next_of_transfer;
     }
@@ -138,7 +155,7 @@ solve_alone (PodNetwork *network, uint32_t index)
 
   for (uint32_t i = transfer->first_node; i != POD_NO_INDEX;
        i = network->bundles.nodes[i].next_of_transfer)
-    if (network->bundles.bundles[network->bundles.nodes[i].bundle].n_nodes > 1)
+    if (pod_node_is_shared (&network->bundles.nodes[i]))
       return false;
   transfer->visit = network->flow.n_solves;
   add_change (&network->flow, transfer, index, pod_flow_rate_alone (network, transfer));
@@ -162,7 +179,7 @@ solve_component (PodNetwork *network, const PodBundle *bundle)
   uint64_t *rates = &g_array_index (flow->rates, uint64_t, 0);
   for (guint i = 0; i < n_members; entry += n_entries[i], i++)
     paths[i] = entry;
-  pod_max_min_solve (flow->solver, network->bundles.capacity, paths, n_entries, n_members, rates);
+  pod_max_min_solve (flow->solver, &g_array_index (flow->capacity, uint64_t, 0), paths, n_entries, n_members, rates);
   for (guint i = 0; i < n_members; i++)
     {
       uint32_t index = g_array_index (flow->members, uint32_t, i);
@@ -195,7 +212,7 @@ is_solved (const PodNetwork *network, const PodBundle *bundle)
 {
   const PodTransfer *first;
 
-  if (bundle->n_nodes == 0)
+  if (bundle->first_node == POD_NO_INDEX)
     return true;
   first = &network->transfers[network->bundles.nodes[bundle->first_node].transfer];
   return first->visit == network->flow.n_solves || first->phase == POD_PHASE_ALONE;
@@ -249,7 +266,7 @@ pod_flow_check (const PodNetwork *network)
   if (network->flow.n_dirty > 0)
     return true;
   for (uint32_t l = 0; l < bundles->n_links; l++)
-    capacity[l] = bundles->capacity[bundles->bundle_of_link[l]];
+    capacity[l] = pod_bundle_capacity (bundles, bundles->bundle_of_link[l]);
   for (uint32_t t = 0; t < network->n_transfers; t++)
     if (network->transfers[t].phase == POD_PHASE_BYTES)
       {

@@ -72,14 +72,15 @@ typedef struct
 } PodNode;
 
 /* Links of one capacity that no transfer so far has told apart: each was on all of them, with one
- * share, or on none. Their constraints are one and the same, and so are their counters. */
+ * share, or on none. Their constraints are one and the same, and so are their counters. 16 bytes:
+ * where every rank is run there is one for almost every link. */
 typedef struct
 {
-  uint64_t visit; /* the solve that found it last */
   uint32_t n_links;
   uint32_t first_node;
-  uint32_t n_nodes;
-  uint32_t first_piece; /* scratch of entering */
+  uint32_t kind;  /* of capacity */
+  uint32_t place; /* among what is looked at now, bundles of a component or pieces of a path: it is
+                   * there if that one is of this bundle, so that nothing need be put back */
 } PodBundle;
 
 /* The links of a path that lie in one bundle and have one share. */
@@ -97,7 +98,7 @@ typedef struct
   uint32_t *bundle_of_link;
   uint32_t n_links;
   PodBundle *bundles;
-  uint64_t *capacity;   /* by bundle, 1/256 bytes/s */
+  uint64_t *capacity;   /* by kind, 1/256 bytes/s */
   PodLinkMeter *meters; /* (nullable) by bundle: NULL when nobody asks for bytes on links */
   uint32_t n_bundles;
   PodNode *nodes;
@@ -120,15 +121,40 @@ typedef struct
   bool *is_dirty; /* by bundle */
   uint32_t *dirty;
   uint32_t n_dirty;
+  uint32_t n_dirty_allocated;
   PodMaxMin *solver;
-  GArray *component; /* (element-type uint32_t) bundles */
+  GArray *component; /* (element-type uint32_t) bundles, in the order in which they are met */
+  GArray *capacity;  /* (element-type uint64_t) of each */
   GArray *members;   /* (element-type uint32_t) transfers */
-  GArray *entries;   /* (element-type PodPathEntry) of all members, their links being bundles */
+  GArray *entries;   /* (element-type PodPathEntry) of all members, their links being places in component */
   GArray *n_entries; /* (element-type uint32_t) by member */
   GArray *paths;     /* (element-type PodPathEntry *) by member, into entries */
   GArray *rates;     /* (element-type uint64_t) by member */
   GArray *changes;   /* of rates, by the solve that goes on */
 } PodFlow;
+
+static inline uint64_t
+pod_bundle_capacity (const PodBundles *bundles, uint32_t bundle)
+{
+  return bundles->capacity[bundles->bundles[bundle].kind];
+}
+
+/* Whether another transfer is on the bundle of @node too. */
+static inline bool
+pod_node_is_shared (const PodNode *node)
+{
+  return node->next != POD_NO_INDEX || node->previous != POD_NO_INDEX;
+}
+
+/* The node of the one transfer that is on it; NULL when there is none, or more of them. */
+static inline const PodNode *
+pod_bundle_only_node (const PodBundles *bundles, const PodBundle *bundle)
+{
+  const PodNode *node
+      = bundle->first_node == POD_NO_INDEX ? NULL : &bundles->nodes[bundle->first_node];
+
+  return node == NULL || node->next != POD_NO_INDEX ? NULL : node;
+}
 
 struct PodNetwork
 {

@@ -515,15 +515,14 @@ static PodLinkMeter
 meter_of (const PodNetwork *network, uint32_t link)
 {
   const uint32_t index = network->bundles.bundle_of_link[link];
-  const PodBundle *bundle = &network->bundles.bundles[index];
+  const PodNode *node = pod_bundle_only_node (&network->bundles, &network->bundles.bundles[index]);
   PodLinkMeter meter = { 0 };
 
   if (network->bundles.meters == NULL)
     return meter;
   meter = network->bundles.meters[index];
-  if (bundle->n_nodes == 1)
+  if (node != NULL)
     {
-      const PodNode *node = &network->bundles.nodes[bundle->first_node];
       const PodTransfer *transfer = &network->transfers[node->transfer];
 
       if (transfer->phase == POD_PHASE_ALONE
