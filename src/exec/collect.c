@@ -145,7 +145,7 @@ collect_memory (const PodExec *exec, PodExecResult *result)
 
       *stage = MAX (*stage, peak);
     }
-  result->worst_rank = exec->fold->rank[pod_account_highest (exec->account, &result->peak_bytes, &result->peak_at_ps, &by_label)];
+  result->worst_rank = pod_fold_rank (exec->fold, pod_account_highest (exec->account, &result->peak_bytes, &result->peak_at_ps, &by_label));
   result->by_label = g_array_new (FALSE, FALSE, sizeof (double));
   for (guint l = 0; l < program->labels->len; l++)
     {
@@ -168,7 +168,7 @@ pod_exec_collect (PodExec *exec, GArray *kernels)
     if (pod_account_rank_own_time (exec->account, i) > pod_account_rank_own_time (exec->account, critical))
       critical = i;
   result->breakdowns = pod_account_steal_breakdowns (exec->account);
-  result->critical_rank = exec->fold->rank[critical];
+  result->critical_rank = pod_fold_rank (exec->fold, critical);
   result->breakdown = result->breakdowns[critical];
   result->lower_bound_ps = pod_exec_lower_bound (exec->request, exec->routes);
   count_calls (exec->request, exec->routes, kernels);

@@ -9,7 +9,7 @@ append_wait (GString *text, const PodExecRequest *request, const PodFold *fold, 
   const PodOp *op = &g_array_index (request->program->ops, PodOp, head->op);
   g_autofree char *name = pod_op_name (op);
 
-  g_string_append_printf (text, "%srank %u, %s: '%s'", text->len > 0 ? "; " : "", fold->rank[head->rank], pod_stream_names[head->stream], name);
+  g_string_append_printf (text, "%srank %u, %s: '%s'", text->len > 0 ? "; " : "", pod_fold_rank (fold, head->rank), pod_stream_names[head->stream], name);
   if (head->microbatch >= 0)
     g_string_append_printf (text, " of microbatch %d", head->microbatch);
   if (waits_for >= 0)

@@ -241,6 +241,7 @@ pod_exec_run (const PodExecRequest *request, GError **error)
     set_n_like (&exec);
   if (exec.steady != NULL && request->is_folded && request->fidelity != POD_FIDELITY_BOOK)
     exec.islands = pod_islands_new (&exec);
+  g_clear_pointer (&exec.fold->capacity, g_free); /* the network has it by kind */
   if (!run_events (&exec, error))
     return NULL;
   return pod_exec_collect (&exec, kernels);

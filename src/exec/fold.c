@@ -8,9 +8,15 @@ represent_ranks (PodFold *fold, const PodColoring *c)
 {
   const uint32_t n = c->program->n_ranks;
 
+  if (c->is_identity)
+    {
+      fold->n_ranks = n;
+      fold->class_of = c->program->class_of_rank;
+      return;
+    }
   fold->rank = g_new (uint32_t, n);
   fold->n_like = g_new0 (uint32_t, n);
-  fold->class_of = g_new (uint32_t, n);
+  fold->class_of = fold->own_class_of = g_new (uint32_t, n);
   fold->index_of_rank = g_new (uint32_t, n);
   for (uint32_t rank = 0; rank < n; rank++)
     {
@@ -19,7 +25,7 @@ represent_ranks (PodFold *fold, const PodColoring *c)
       if (color == fold->n_ranks)
         {
           fold->rank[color] = rank;
-          fold->class_of[color] = c->program->class_of_rank[rank];
+          fold->own_class_of[color] = c->program->class_of_rank[rank];
           fold->n_ranks++;
         }
       fold->n_like[color]++;
@@ -52,8 +58,15 @@ represent_groups (PodFold *fold, const PodColoring *c, uint32_t **color_of_group
       const PodCommunicator *comm = pod_coloring_comm (c->program, k);
       const uint32_t n_orbits = c->symmetry->n_group_orbits[k];
       const uint32_t *orbit_of = c->symmetry->orbit_of_group[k];
-      g_autofree uint64_t *wide = g_new (uint64_t, n_orbits + 1);
+      g_autofree uint64_t *wide = NULL;
 
+      if (c->is_identity)
+        {
+          fold->n_groups[k] = comm->n_groups;
+          fold->ranks[k].comm = comm;
+          continue;
+        }
+      wide = g_new (uint64_t, n_orbits + 1);
       for (uint32_t g = 0; g < n_orbits; g++)
         wide[g] = c->group_color[c->first_group[k] + g];
       color_of_group[k] = g_new (uint32_t, n_orbits + 1);
@@ -174,6 +187,26 @@ unfold_path (PodFold *fold, const PodColoring *c, uint32_t r, uint32_t g, const 
     where[path->entries[i].link] = UINT32_MAX;
 }
 
+/* Of groups that have the first one's path shifted the longest time for a byte says all, and it is one of few. */
+static void
+share_paths (PodFold *fold, uint32_t r, uint32_t n)
+{
+  g_autofree PodFoldedPath *of_group = g_steal_pointer (&fold->paths[r]);
+  g_autofree uint64_t *key = g_new (uint64_t, n + 1);
+
+  for (uint32_t g = 0; g < n; g++)
+    {
+      const double own = -1.0 - g; /* like no time */
+
+      memcpy (&key[g], of_group[g].entries != NULL ? &own : &of_group[g].analytic_s_per_byte, sizeof *key);
+    }
+  fold->path_of_group[r] = g_new (uint32_t, n + 1);
+  fold->n_paths[r] = pod_coloring_number (key, n, fold->path_of_group[r]);
+  fold->paths[r] = g_new (PodFoldedPath, fold->n_paths[r] + 1);
+  for (uint32_t g = 0; g < n; g++)
+    fold->paths[r][fold->path_of_group[r][g]] = of_group[g];
+}
+
 static void
 unfold_route (PodFold *fold, const PodColoring *c, uint32_t r, uint32_t *where, PodSum *load)
 {
@@ -191,13 +224,14 @@ unfold_route (PodFold *fold, const PodColoring *c, uint32_t r, uint32_t *where, 
     }
   for (uint32_t g = 0; g < n; g++)
     unfold_path (fold, c, r, g, load, where);
+  share_paths (fold, r, n);
 }
 
 void
 pod_fold_path (const PodFold *fold, const PodRoute *route, uint32_t r, uint32_t group, PodPathEntry *out)
 {
   const PodPlan *plan = pod_route_plan (route, group);
-  const PodPathEntry *first = fold->paths[r][0].entries;
+  const PodPathEntry *first = pod_fold_path_of (fold, r, 0).entries;
   PodTopologyShift shift;
 
   pod_route_shift (route, group, &shift);
@@ -227,11 +261,12 @@ static void
 represent_links (PodFold *fold, const PodColoring *c, const PodTopology *topology, PodFidelity fidelity, bool *is_standing)
 {
   fold->capacity = g_new (double, c->n_links + 1);
-  fold->link = g_new (uint32_t, c->n_links + 1);
+  fold->link = c->is_identity ? NULL : g_new (uint32_t, c->n_links + 1);
   for (uint32_t l = 0; l < c->n_links; l++)
     if (c->link_color[l] == fold->n_links)
       {
-        fold->link[fold->n_links] = c->real_link[l];
+        if (fold->link != NULL)
+          fold->link[fold->n_links] = c->real_link[l];
         fold->capacity[fold->n_links++] = pod_collective_link_rate (topology, fidelity, c->real_link[l]);
         is_standing[l] = true;
       }
@@ -247,6 +282,8 @@ represent_routes (PodFold *fold, const PodColoring *c, uint32_t **color_of_group
   memset (where, 0xff, (c->n_links + 1) * sizeof *where);
   fold->n_routes = c->routes->len;
   fold->paths = g_new0 (PodFoldedPath *, fold->n_routes + 1);
+  fold->path_of_group = c->is_identity ? g_new0 (uint32_t *, fold->n_routes + 1) : NULL;
+  fold->n_paths = g_new0 (uint32_t, fold->n_routes + 1);
   fold->comm_of_route = g_new0 (uint32_t, fold->n_routes + 1);
   for (uint32_t r = 0; r < fold->n_routes; r++)
     {
@@ -257,8 +294,11 @@ represent_routes (PodFold *fold, const PodColoring *c, uint32_t **color_of_group
       if (c->like[r] < r)
         {
           fold->paths[r] = fold->paths[c->like[r]];
+          if (c->is_identity)
+            fold->path_of_group[r] = fold->path_of_group[c->like[r]];
           continue;
         }
+      fold->n_paths[r] = fold->n_groups[comm];
       fold->paths[r] = g_new0 (PodFoldedPath, fold->n_groups[comm] + 1);
       if (c->is_identity)
         {
@@ -310,16 +350,20 @@ pod_fold_free (PodFold *fold)
     {
       if (fold->like[r] < r)
         continue;
-      for (uint32_t color = 0; color < fold->n_groups[fold->comm_of_route[r]]; color++)
-        g_free (fold->paths[r][color].entries);
+      for (uint32_t i = 0; i < fold->n_paths[r]; i++)
+        g_free (fold->paths[r][i].entries);
       g_free (fold->paths[r]);
+      if (fold->path_of_group != NULL)
+        g_free (fold->path_of_group[r]);
     }
   g_free (fold->comm_of_route);
   g_free (fold->like);
   g_free (fold->color_of_link);
   g_free (fold->rank);
   g_free (fold->n_like);
-  g_free (fold->class_of);
+  g_free (fold->own_class_of);
+  g_free (fold->path_of_group);
+  g_free (fold->n_paths);
   g_free (fold->index_of_rank);
   g_free (fold->capacity);
   g_free (fold->link);

@@ -56,29 +56,33 @@ typedef struct
 /* Represented ranks of a communicator lie from the first one on. */
 typedef struct
 {
+  const PodCommunicator *comm; /* (nullable) groups are this one's, as its ranks are: unfolded */
   uint32_t first;
   uint32_t n;
-  uint32_t *group; /* (owned) colour of each one's group, UINT32_MAX none */
+  uint32_t *group; /* (owned) (nullable) else: colour of each one's group, UINT32_MAX none */
 } PodFoldedRanks;
 
 typedef struct
 {
   uint32_t n_ranks;        /* represented */
-  uint32_t *rank;          /* the real rank that stands for each */
+  uint32_t *rank;          /* the real rank that stands for each; this and the next two are NULL when each stands for itself */
   uint32_t *n_like;        /* how many it stands for */
-  uint32_t *class_of;      /* of each represented rank */
   uint32_t *index_of_rank; /* real rank -> represented index */
+  const uint32_t *class_of; /* of each represented rank */
+  uint32_t *own_class_of;  /* (nullable) where these are not the program's */
   uint32_t n_links;        /* link colours in use */
-  double *capacity;        /* bytes/s of each */
-  uint32_t *link;          /* a real link of each */
+  double *capacity;        /* bytes/s of each; NULL once the network has them */
+  uint32_t *link;          /* (nullable) a real link of each; NULL unfolded, where nobody asks */
   uint32_t n_comms;
   uint32_t *n_groups;      /* group colours of each communicator */
   PodFoldedRanks *ranks;   /* by communicator: who is in which group */
-  uint32_t **n_expected;   /* [comm][group colour] -> represented members */
+  uint32_t **n_expected;   /* [comm][group colour] -> represented members; (nullable) NULL: all */
   uint32_t n_routes;
   uint32_t *comm_of_route;
   uint32_t *like;          /* by route: the first one that loads the same links as much */
   PodFoldedPath **paths;   /* [route][group colour] (owned), those of routes that are alike once */
+  uint32_t **path_of_group; /* (nullable) [route][group]: unfolded, where most are alike but for the group, which of paths */
+  uint32_t *n_paths;       /* by route */
   uint32_t *color_of_link; /* (nullable) by real link, where paths are made when they are asked for: unfolded */
 } PodFold;
 
@@ -89,7 +93,40 @@ pod_fold_group_of (const PodFold *fold, uint32_t comm, uint32_t rank)
   const PodFoldedRanks *ranks = &fold->ranks[comm];
   const uint32_t i = rank - ranks->first; /* wraps below it */
 
+  if (ranks->comm != NULL)
+    return pod_communicator_group_of (ranks->comm, rank);
   return i < ranks->n ? ranks->group[i] : UINT32_MAX;
+}
+
+/* How many ranks of a group colour run. */
+static inline uint32_t
+pod_fold_n_expected (const PodFold *fold, uint32_t comm, uint32_t group)
+{
+  return fold->n_expected[comm] == NULL ? fold->ranks[comm].comm->group_size : fold->n_expected[comm][group];
+}
+
+static inline uint32_t
+pod_fold_rank (const PodFold *fold, uint32_t index)
+{
+  return fold->rank == NULL ? index : fold->rank[index];
+}
+
+static inline uint32_t
+pod_fold_n_like (const PodFold *fold, uint32_t index)
+{
+  return fold->n_like == NULL ? 1 : fold->n_like[index];
+}
+
+static inline PodFoldedPath
+pod_fold_path_of (const PodFold *fold, uint32_t route, uint32_t group)
+{
+  PodFoldedPath path;
+
+  if (fold->path_of_group == NULL)
+    return fold->paths[route][group];
+  path = fold->paths[route][fold->path_of_group[route][group]];
+  path.group = group;
+  return path;
 }
 
 /* @routes: all that the program uses. @symmetry: of both. @is_identity: no folding; the symmetry is an identity too. O(ranks + (orbits of

@@ -72,7 +72,7 @@ make_meetings (PodExec *exec)
         PodMeeting *meeting = &exec->meetings[exec->first_meeting[k] + i];
 
         meeting->group = i / exec->n_channels[k];
-        meeting->n_expected = fold->n_expected[k][meeting->group];
+        meeting->n_expected = pod_fold_n_expected (fold, k, meeting->group);
       }
 }
 
@@ -180,18 +180,18 @@ start_bytes (PodExec *exec, PodMeeting *meeting, uint32_t u)
 {
   const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, u);
   const uint32_t r = exec->uses[u].route;
-  const PodFoldedPath *path = exec->twins != NULL ? pod_twins_path (exec->twins, r, meeting->group) : &exec->fold->paths[r][meeting->group];
+  const PodFoldedPath path = exec->twins != NULL ? *pod_twins_path (exec->twins, r, meeting->group) : pod_fold_path_of (exec->fold, r, meeting->group);
   const PodRoute *route = &g_array_index (exec->routes->routes, PodRoute, r);
-  const PodPlan *plan = pod_route_plan (route, path->group);
+  const PodPlan *plan = pod_route_plan (route, path.group);
   const uint32_t tag = (uint32_t) (meeting - exec->meetings);
 
   if (exec->request->fidelity == POD_FIDELITY_BOOK)
     return pod_network_start (exec->network, &exec->book_paths[tag], 1, (uint64_t) g_array_index (exec->routes->use_book_ps, int64_t, u), 0, 1e-12, tag);
   if (exec->packets == NULL)
-    return pod_network_start (exec->network, path->entries != NULL ? path->entries : make_path (exec, meeting, route, r, path), path->n_entries,
+    return pod_network_start (exec->network, path.entries != NULL ? path.entries : make_path (exec, meeting, route, r, &path), path.n_entries,
                        (uint64_t) llround ((double) use->bytes * plan->busiest_ratio * (plan->wire_ratio > 0 ? plan->wire_ratio : 1) / pod_exec_rate_ratio (&exec->software, use->axis)), plan->latency_ps,
-                       path->analytic_s_per_byte, tag);
-  pod_exec_packets_start (exec->packets, u, path->group, tag);
+                       path.analytic_s_per_byte, tag);
+  pod_exec_packets_start (exec->packets, u, path.group, tag);
   return 0;
 }
 

@@ -16,7 +16,7 @@ struct PodRecorder
   Open *open;           /* lanes */
   uint32_t *last_span;  /* lanes */
   uint64_t n_left_out;
-  const uint32_t *n_like;
+  const uint32_t *n_like; /* (nullable) NULL: 1 */
   const uint32_t *n_like_of_fold;
 };
 
@@ -74,12 +74,12 @@ static void
 add_rank (PodRecorder *recorder, const PodExecRequest *request, const PodFold *fold, uint32_t index)
 {
   const PodProgramClass *class = g_ptr_array_index (request->program->classes, fold->class_of[index]);
-  PodTimelineRank rank = { .rank = fold->rank[index], .n_like_it = fold->n_like[index] };
+  PodTimelineRank rank = { .rank = pod_fold_rank (fold, index), .n_like_it = pod_fold_n_like (fold, index) };
 
   if (recorder->index_of[index] != UINT32_MAX)
     return;
   recorder->index_of[index] = recorder->timeline->ranks->len;
-  rank.name = fold->n_like[index] == 1 ? g_strdup_printf ("rank %u (%s)", rank.rank, class->name)
+  rank.name = rank.n_like_it == 1 ? g_strdup_printf ("rank %u (%s)", rank.rank, class->name)
                                        : g_strdup_printf ("rank %u (%s, %u ranks alike)", rank.rank, class->name, rank.n_like_it);
   g_array_append_val (recorder->timeline->ranks, rank);
 }
@@ -100,7 +100,7 @@ pod_recorder_new (const PodExecRequest *request, const PodFold *fold)
     ;
   else if (request->record != NULL)
     for (uint32_t i = 0; i < request->n_record; i++)
-      add_rank (recorder, request, fold, fold->index_of_rank[request->record[i]]);
+      add_rank (recorder, request, fold, fold->index_of_rank == NULL ? request->record[i] : fold->index_of_rank[request->record[i]]);
   else if (request->is_recording_all)
     for (uint32_t i = 0; i < fold->n_ranks; i++)
       add_rank (recorder, request, fold, i);
@@ -175,10 +175,10 @@ pod_recorder_end (PodRecorder *recorder, const PodTaskEvent *event, int64_t star
 
   if (!pod_recorder_has (recorder, event->rank))
     {
-      recorder->n_left_out += recorder->n_like[event->rank];
+      recorder->n_left_out += recorder->n_like == NULL ? 1 : recorder->n_like[event->rank];
       return POD_NO_SPAN;
     }
-  recorder->n_left_out += recorder->n_like[event->rank] - 1;
+  recorder->n_left_out += recorder->n_like == NULL ? 0 : recorder->n_like[event->rank] - 1;
   lane = lane_of (recorder, event->rank, event->stream);
   span = (PodSpan){ .arrive_ps = recorder->open[lane].arrive_ps,
                     .start_ps = start_ps,
