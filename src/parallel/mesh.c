@@ -152,14 +152,15 @@ communicator_new (const char *name, PodAxis axis, uint32_t n_groups, uint32_t gr
   return comm;
 }
 
-/* None of its members is outside of these ranks. */
-static void
-span_ranks (PodCommunicator *comm, uint32_t first, uint32_t n)
+/* Once its members are in. Returns: @comm */
+static PodCommunicator *
+share_devices (PodCommunicator *comm)
 {
-  comm->first_rank = first;
-  comm->n_spanned = n;
-  comm->group_of_rank = g_new (uint32_t, n);
-  memset (comm->group_of_rank, 0xff, n * sizeof (uint32_t));
+  if (memcmp (comm->members, comm->devices, (size_t) comm->n_groups * comm->group_size * sizeof (uint32_t)) != 0)
+    return comm;
+  g_free (comm->devices);
+  comm->devices = comm->members;
+  return comm;
 }
 
 static PodCommunicator *
@@ -167,7 +168,9 @@ communicator_of_all (const PodMesh *mesh, const char *name, PodAxis axis, uint32
 {
   PodCommunicator *comm = communicator_new (name, axis, n_groups, group_size);
 
-  span_ranks (comm, 0, mesh->n_ranks);
+  comm->n_spanned = mesh->n_ranks;
+  comm->group_of_rank = g_new (uint32_t, mesh->n_ranks);
+  memset (comm->group_of_rank, 0xff, mesh->n_ranks * sizeof (uint32_t));
   return comm;
 }
 
@@ -220,7 +223,7 @@ pod_mesh_communicator (const PodMesh *mesh, unsigned mask, PodAxis axis, const c
       for (unsigned f = 0; f < mesh->placement[pod_rank_numbering[k]].n_factors; f++)
         if (comm->n_factors < POD_MAX_FACTORS)
           comm->factors[comm->n_factors++] = mesh->placement[pod_rank_numbering[k]].factors[f];
-  return comm;
+  return share_devices (comm);
 }
 
 /* The factors of the first @block of an axis's ranks; none where they are no box. */
@@ -263,7 +266,7 @@ pod_mesh_blocks (const PodMesh *mesh, PodAxis axis, uint32_t block, const char *
       n_groups++;
     }
   block_factors (&mesh->placement[axis], block, comm);
-  return comm;
+  return share_devices (comm);
 }
 
 PodCommunicator *
@@ -287,7 +290,7 @@ pod_mesh_expert_communicator (const PodMesh *mesh, PodExpertAxis expert_axis, Po
       n_groups++;
     }
   comm->n_factors = pod_placement_factors (mesh->placement, stride, size, comm->factors);
-  return comm;
+  return share_devices (comm);
 }
 
 static uint32_t
@@ -368,6 +371,8 @@ pod_mesh_split_by_node (const PodMesh *mesh, const PodCommunicator *whole, PodCo
           set_member (mesh, *out_across, g * n_inside + i % n_inside, i / n_inside, sorted[i]);
         }
     }
+  share_devices (*out_inside);
+  share_devices (*out_across);
   return true;
 }
 
@@ -379,7 +384,8 @@ pod_mesh_edge (const PodMesh *mesh, uint32_t from_stage, uint32_t to_stage)
   const uint32_t first_stage = MIN (from_stage, to_stage);
 
   g_assert (mesh->stride[POD_AXIS_PP] == comm->n_groups);
-  span_ranks (comm, first_stage * comm->n_groups, (MAX (from_stage, to_stage) - first_stage + 1) * comm->n_groups);
+  comm->first_rank = first_stage * comm->n_groups;
+  comm->n_spanned = (MAX (from_stage, to_stage) - first_stage + 1) * comm->n_groups;
   for (uint32_t g = 0; g < comm->n_groups; g++) /* stages are the slowest to change: each has its ranks one after the other */
     {
       const uint32_t pair[2] = { from_stage * comm->n_groups + g, to_stage * comm->n_groups + g };
@@ -388,10 +394,9 @@ pod_mesh_edge (const PodMesh *mesh, uint32_t from_stage, uint32_t to_stage)
         {
           comm->members[2 * (size_t) g + i] = pair[i];
           comm->devices[2 * (size_t) g + i] = mesh->device_of_rank[pair[i]];
-          comm->group_of_rank[pair[i] - comm->first_rank] = g;
         }
     }
-  return comm;
+  return share_devices (comm);
 }
 
 void
@@ -400,8 +405,9 @@ pod_communicator_free (PodCommunicator *comm)
   if (comm == NULL)
     return;
   g_free (comm->name);
+  if (comm->devices != comm->members)
+    g_free (comm->devices);
   g_free (comm->members);
-  g_free (comm->devices);
   g_free (comm->group_of_rank);
   g_free (comm);
 }

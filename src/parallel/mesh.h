@@ -59,10 +59,10 @@ typedef struct
   uint32_t n_groups;
   uint32_t group_size;
   uint32_t *members;       /* n_groups x group_size ranks, in ring order */
-  uint32_t *devices;       /* the same as devices */
+  uint32_t *devices;       /* the same as devices; members itself where each rank has the device of its number */
   uint32_t first_rank;     /* no member is below it, or n_spanned above */
   uint32_t n_spanned;
-  uint32_t *group_of_rank; /* of these, UINT32_MAX = not in it */
+  uint32_t *group_of_rank; /* of these, UINT32_MAX = not in it; NULL: the first n_groups of them are in a group each, and the last */
   unsigned n_factors;
   PodGroupFactor factors[POD_MAX_FACTORS];
 } PodCommunicator;
@@ -85,8 +85,13 @@ static inline uint32_t
 pod_communicator_group_of (const PodCommunicator *communicator, uint32_t rank)
 {
   const uint32_t i = rank - communicator->first_rank; /* wraps below it */
+  const uint32_t last = communicator->n_spanned - communicator->n_groups;
 
-  return i < communicator->n_spanned ? communicator->group_of_rank[i] : UINT32_MAX;
+  if (i >= communicator->n_spanned)
+    return UINT32_MAX;
+  if (communicator->group_of_rank != NULL)
+    return communicator->group_of_rank[i];
+  return i < communicator->n_groups ? i : i >= last ? i - last : UINT32_MAX;
 }
 
 /* Group @index as the collectives take it (borrowed pointers). */
