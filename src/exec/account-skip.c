@@ -4,12 +4,8 @@
 
 /* Stretches of a rank that are not simulated, for they are like some that were. */
 
-/* Places of sums: the breakdown's, then these, then by_moving's. */
 enum
 {
-  SUM_WAITED = sizeof (PodBreakdown) / sizeof (int64_t),
-  SUM_BYTES,
-  N_SUMS,
   N_OF_SPAN = 7,
 };
 
@@ -84,28 +80,23 @@ pod_account_load (PodAccount *account, uint32_t rank, const int64_t *state, int6
 void
 pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out)
 {
-  const int64_t own[] = { account->ranks[rank].waited_ps, account->ranks[rank].bytes };
-
-  G_STATIC_ASSERT (sizeof (PodBreakdown) % sizeof (int64_t) == 0 && G_N_ELEMENTS (own) == N_SUMS - SUM_WAITED);
-  g_array_append_vals (out, &account->breakdowns[rank], SUM_WAITED);
-  g_array_append_vals (out, own, G_N_ELEMENTS (own));
-  g_array_append_vals (out, account->by_moving + (size_t) rank * account->n_moving, account->n_moving);
+  g_array_append_vals (out, pod_account_row (account, rank), account->n_sums);
 }
 
 PodAccountMark
 pod_account_mark (PodAccount *account, uint32_t rank)
 {
   PodAccountRank *r = &account->ranks[rank];
-  const PodAccountMark mark = { r->most_bytes, r->n_peaks };
+  const PodAccountMark mark = { r->most_bytes, r->peak_bytes };
 
-  r->most_bytes = r->bytes;
+  r->most_bytes = pod_account_row (account, rank)[SUM_BYTES];
   return mark;
 }
 
 int64_t
 pod_account_growth (const PodAccount *account, uint32_t rank, const PodAccountStretch *stretch)
 {
-  return account->ranks[rank].bytes - stretch->sums[SUM_BYTES];
+  return pod_account_row (account, rank)[SUM_BYTES] - stretch->sums[SUM_BYTES];
 }
 
 /* The k-th time again a stretch that grows by g reaches k x g more than it did. */
@@ -124,43 +115,34 @@ pod_account_n_skips (const PodAccount *account, uint32_t rank, const PodAccountS
   return (uint32_t) MIN (n, (highest - stretch->most_bytes - (rank < account->highest_rank)) / (growth - highest_growth));
 }
 
+/* Before its sums are carried on. */
 static void
-skip_memory (PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, uint32_t n, int64_t ps)
+skip_peak (PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, uint32_t n, int64_t ps)
 {
   PodAccountRank *r = &account->ranks[rank];
-  int64_t *by_moving = account->by_moving + (size_t) rank * account->n_moving;
+  const int64_t *row = pod_account_row (account, rank);
   const int64_t growth = pod_account_growth (account, rank, stretch);
 
-  for (uint32_t m = 0; m < account->n_moving; m++)
-    {
-      const int64_t more = n * (by_moving[m] - stretch->sums[N_SUMS + m]);
-
-      by_moving[m] += more;
-      if (growth > 0 && stretch->has_peaked && rank == account->highest_rank)
-        account->highest_by_label[account->moving_label[m]] += more;
-    }
-  r->bytes += n * growth;
   r->most_bytes = stretch->most_bytes + MAX (n * growth, growth);
   if (growth <= 0 || !stretch->has_peaked)
     return;
-  r->n_peaks++;
   r->peak_bytes += n * growth;
-  r->peak_at_ps += ps;
+  if (rank != account->highest_rank)
+    return;
+  account->highest_at_ps += ps;
+  for (uint32_t m = 0; m < account->n_moving; m++)
+    account->highest_by_label[account->moving_label[m]] += n * (row[account->of_moving + m] - stretch->sums[account->of_moving + m]);
 }
 
 void
 pod_account_skip (PodAccount *account, uint32_t rank, const PodAccountStretch *stretch, uint32_t n, int64_t ps)
 {
   PodAccountRank *r = &account->ranks[rank];
-  int64_t now[SUM_WAITED + 1];
+  int64_t *row = pod_account_row (account, rank);
 
-  skip_memory (account, rank, stretch, n, ps);
-  memcpy (now, &account->breakdowns[rank], sizeof (PodBreakdown));
-  now[SUM_WAITED] = r->waited_ps;
-  for (unsigned i = 0; i <= SUM_WAITED; i++)
-    now[i] += n * (now[i] - stretch->sums[i]);
-  memcpy (&account->breakdowns[rank], now, sizeof (PodBreakdown));
-  r->waited_ps = now[SUM_WAITED];
+  skip_peak (account, rank, stretch, n, ps);
+  for (unsigned i = 0; i < account->n_sums; i++)
+    row[i] += n * (row[i] - stretch->sums[i]);
   r->compute_end_ps += ps;
   r->end_ps += ps;
   for (uint32_t i = r->first_span; i != 0; i = account->spans[i].next)
@@ -188,15 +170,15 @@ pod_account_begin_stretch (PodAccount *account, uint32_t rank, int64_t now_ps, G
   int64_t *watched = account->watched + (size_t) rank * (n + 2);
 
   pod_account_sums (account, rank, sums);
-  watched[0] = account->ranks[rank].bytes;
+  watched[0] = pod_account_row (account, rank)[SUM_BYTES];
   watched[1] = now_ps;
-  memcpy (watched + 2, account->by_moving + (size_t) rank * n, n * sizeof (int64_t));
+  memcpy (watched + 2, pod_account_row (account, rank) + account->of_moving, n * sizeof (int64_t));
 }
 
 guint
 pod_account_n_outcome (const PodAccount *account)
 {
-  return N_SUMS + 2 + 2 * account->n_moving;
+  return account->n_sums + 2 + account->n_moving;
 }
 
 void
@@ -204,18 +186,15 @@ pod_account_end_stretch (const PodAccount *account, uint32_t rank, const int64_t
 {
   const uint32_t n = account->n_moving;
   const int64_t *watched = account->watched + (size_t) rank * (n + 2);
-  int64_t *most = out + N_SUMS + n;
+  const int64_t *row = pod_account_row (account, rank);
+  int64_t *most = out + account->n_sums;
 
-  memcpy (out, &account->breakdowns[rank], sizeof (PodBreakdown));
-  out[SUM_WAITED] = account->ranks[rank].waited_ps;
-  out[SUM_BYTES] = account->ranks[rank].bytes;
-  memcpy (out + N_SUMS, account->by_moving + (size_t) rank * n, n * sizeof (int64_t));
-  for (uint32_t i = 0; i < N_SUMS + n; i++)
-    out[i] -= sums[i];
+  for (uint32_t i = 0; i < account->n_sums; i++)
+    out[i] = row[i] - sums[i];
   most[0] = watched[0] - sums[SUM_BYTES];
   most[1] = watched[1] - begin_ps;
   for (uint32_t m = 0; m < n; m++)
-    most[2 + m] = watched[2 + m] - sums[N_SUMS + m];
+    most[2 + m] = watched[2 + m] - sums[account->of_moving + m];
 }
 
 /* Peaks of the stretches; by_moving is still that of their beginning. Where memory grows the last one reaches the most. */
@@ -223,55 +202,48 @@ static void
 add_peak (PodAccount *account, uint32_t rank, const int64_t *outcome, int64_t begin_ps, int64_t ps, uint32_t n)
 {
   const uint32_t n_moving = account->n_moving;
-  const int64_t *most = outcome + N_SUMS + n_moving;
+  const int64_t *most = outcome + account->n_sums;
   const int64_t n_before = outcome[SUM_BYTES] > 0 ? n - 1 : 0;
   PodAccountRank *r = &account->ranks[rank];
-  const int64_t bytes = r->bytes + n_before * outcome[SUM_BYTES] + most[0];
-  int64_t *by_moving = account->by_moving + (size_t) rank * n_moving;
+  int64_t *row = pod_account_row (account, rank);
+  int64_t *by_moving = row + account->of_moving;
+  const int64_t bytes = row[SUM_BYTES] + n_before * outcome[SUM_BYTES] + most[0];
 
   r->most_bytes = MAX (r->most_bytes, bytes);
   if (bytes <= r->peak_bytes)
     return;
-  r->n_peaks++;
   r->peak_bytes = bytes;
-  r->peak_at_ps = begin_ps + n_before * ps + most[1];
   for (uint32_t m = 0; m < n_moving; m++)
-    by_moving[m] += n_before * outcome[N_SUMS + m] + most[2 + m];
-  pod_account_see_peak (account, rank, by_moving);
+    by_moving[m] += n_before * outcome[account->of_moving + m] + most[2 + m];
+  pod_account_see_peak (account, rank, by_moving, begin_ps + n_before * ps + most[1]);
   for (uint32_t m = 0; m < n_moving; m++)
-    by_moving[m] -= n_before * outcome[N_SUMS + m] + most[2 + m];
+    by_moving[m] -= n_before * outcome[account->of_moving + m] + most[2 + m];
 }
 
 void
 pod_account_add_stretches (PodAccount *account, uint32_t rank, const int64_t *outcome, int64_t begin_ps, int64_t ps, uint32_t n)
 {
-  PodAccountRank *r = &account->ranks[rank];
-  int64_t *breakdown = (int64_t *) &account->breakdowns[rank];
-  int64_t *by_moving = account->by_moving + (size_t) rank * account->n_moving;
+  int64_t *row = pod_account_row (account, rank);
 
   add_peak (account, rank, outcome, begin_ps, ps, n);
-  for (unsigned i = 0; i < SUM_WAITED; i++)
-    breakdown[i] += n * outcome[i];
-  r->waited_ps += n * outcome[SUM_WAITED];
-  r->bytes += n * outcome[SUM_BYTES];
-  for (uint32_t m = 0; m < account->n_moving; m++)
-    by_moving[m] += n * outcome[N_SUMS + m];
+  for (unsigned i = 0; i < account->n_sums; i++)
+    row[i] += n * outcome[i];
 }
 
 void
 pod_account_join_stretch (const PodAccount *account, int64_t *outcome, const int64_t *next, int64_t begin_ps)
 {
   const uint32_t n = account->n_moving;
-  int64_t *most = outcome + N_SUMS + n;
-  const int64_t *next_most = next + N_SUMS + n;
+  int64_t *most = outcome + account->n_sums;
+  const int64_t *next_most = next + account->n_sums;
 
   if (outcome[SUM_BYTES] + next_most[0] > most[0])
     {
       most[0] = outcome[SUM_BYTES] + next_most[0];
       most[1] = begin_ps + next_most[1];
       for (uint32_t m = 0; m < n; m++)
-        most[2 + m] = outcome[N_SUMS + m] + next_most[2 + m];
+        most[2 + m] = outcome[account->of_moving + m] + next_most[2 + m];
     }
-  for (uint32_t i = 0; i < N_SUMS + n; i++)
+  for (uint32_t i = 0; i < account->n_sums; i++)
     outcome[i] += next[i];
 }

@@ -67,9 +67,45 @@ make_effects (PodAccount *account)
     }
 }
 
+/* Gives a sum its place, once. */
+static void
+place_sum (PodAccount *account, uint8_t *place)
+{
+  if (*place == NO_SUM)
+    *place = account->n_sums++;
+}
+
+/* A rank of a job keeps what its program can come to: most have few axes. */
+static void
+place_sums (PodAccount *account)
+{
+  const PodProgram *program = account->program;
+
+  account->n_sums = N_FIRST_SUMS;
+  memset (account->of_phase, NO_SUM, sizeof account->of_phase);
+  memset (account->of_exposed, NO_SUM, sizeof account->of_exposed);
+  memset (account->of_comm, NO_SUM, sizeof account->of_comm);
+  for (guint i = 0; i < program->ops->len; i++)
+    {
+      const PodOp *op = &g_array_index (program->ops, PodOp, i);
+
+      if (op->kind == POD_OP_COMPUTE && (op->phase == POD_PHASE_OPTIMIZER || op->phase == POD_PHASE_RECOMPUTE))
+        place_sum (account, &account->of_phase[op->phase]);
+      if (op->kind != POD_OP_COMPUTE)
+        {
+          const PodAxis axis = op->kind == POD_OP_COPY ? POD_AXIS_HOST : ((const PodCommunicator *) g_ptr_array_index (program->communicators, op->comm))->axis;
+
+          place_sum (account, &account->of_exposed[axis]);
+          place_sum (account, &account->of_comm[axis]);
+        }
+    }
+  account->of_moving = account->n_sums;
+  account->n_sums = (uint8_t) (account->n_sums + account->n_moving); /* labels are fewer than 64 */
+}
+
 /* By the labels of the highest of all is asked at the end. */
 void
-pod_account_see_peak (PodAccount *account, uint32_t rank, const int64_t *by_moving)
+pod_account_see_peak (PodAccount *account, uint32_t rank, const int64_t *by_moving, int64_t at_ps)
 {
   const PodAccountRank *r = &account->ranks[rank];
   const int64_t highest = account->ranks[account->highest_rank].peak_bytes;
@@ -78,6 +114,7 @@ pod_account_see_peak (PodAccount *account, uint32_t rank, const int64_t *by_movi
   if (r->peak_bytes < highest || (r->peak_bytes == highest && rank > account->highest_rank))
     return;
   account->highest_rank = rank;
+  account->highest_at_ps = at_ps;
   for (guint l = 0; l < account->program->labels->len; l++)
     account->highest_by_label[l] = (int64_t) class->static_bytes[l];
   for (uint32_t m = 0; m < account->n_moving; m++)
@@ -93,22 +130,23 @@ pod_account_new (const PodProgram *program, uint32_t n_ranks, const uint32_t *cl
   account->n_ranks = n_ranks;
   account->class_of = class_of;
   make_effects (account);
+  place_sums (account);
   account->ranks = g_new0 (PodAccountRank, n_ranks);
-  account->breakdowns = g_new0 (PodBreakdown, n_ranks);
+  account->sums = g_new0 (int64_t, (size_t) n_ranks * account->n_sums);
   account->n_spans = 1;
-  account->by_moving = g_new (int64_t, (size_t) n_ranks * account->n_moving + 1);
   account->highest_by_label = g_new0 (int64_t, program->labels->len + 1);
   for (uint32_t rank = 0; rank < n_ranks; rank++)
     {
       const PodProgramClass *class = g_ptr_array_index (program->classes, class_of[rank]);
+      int64_t *row = pod_account_row (account, rank);
 
       for (guint l = 0; l < program->labels->len; l++)
-        account->ranks[rank].bytes += (int64_t) class->static_bytes[l];
+        row[SUM_BYTES] += (int64_t) class->static_bytes[l];
       for (uint32_t m = 0; m < account->n_moving; m++)
-        account->by_moving[(size_t) rank * account->n_moving + m] = (int64_t) class->static_bytes[account->moving_label[m]];
-      account->ranks[rank].peak_bytes = account->ranks[rank].bytes;
-      account->ranks[rank].most_bytes = account->ranks[rank].bytes;
-      pod_account_see_peak (account, rank, account->by_moving + (size_t) rank * account->n_moving);
+        row[account->of_moving + m] = (int64_t) class->static_bytes[account->moving_label[m]];
+      account->ranks[rank].peak_bytes = row[SUM_BYTES];
+      account->ranks[rank].most_bytes = row[SUM_BYTES];
+      pod_account_see_peak (account, rank, row + account->of_moving, 0);
     }
   return account;
 }
@@ -121,10 +159,9 @@ pod_account_free (PodAccount *account)
   g_free (account->effects_of_op);
   g_free (account->effects);
   g_free (account->ranks);
-  g_free (account->breakdowns);
+  g_free (account->sums);
   g_free (account->spans);
   g_free (account->moving_label);
-  g_free (account->by_moving);
   g_free (account->watched);
   g_free (account->highest_by_label);
   g_free (account);
@@ -212,8 +249,8 @@ drop_oldest (PodAccount *account, uint32_t rank, uint8_t stream)
 static void
 attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to_ps, uint8_t stream, unsigned depth)
 {
-  PodAccountRank *r = &account->ranks[rank];
-  PodBreakdown *out = &account->breakdowns[rank];
+  const PodAccountRank *r = &account->ranks[rank];
+  int64_t *row = pod_account_row (account, rank);
   const PodAccountEntry *span;
   int64_t end_ps;
   int64_t edge_ps;
@@ -225,23 +262,23 @@ attribute (const PodAccount *account, uint32_t rank, int64_t from_ps, int64_t to
     span = pod_account_newest (account, span->next, stream);
   if (stream == POD_STREAM_COMPUTE || span == NULL || depth > POD_N_STREAMS * N_REMEMBERED)
     {
-      out->idle_ps += to_ps - from_ps;
+      row[SUM_IDLE] += to_ps - from_ps;
       return;
     }
   end_ps = MIN (span->end_ps, to_ps);
-  out->idle_ps += to_ps - end_ps;
+  row[SUM_IDLE] += to_ps - end_ps;
   edge_ps = MIN (MAX (from_ps, span->start_ps), end_ps);
-  out->exposed_ps[span->axis] += end_ps - edge_ps;
+  row[account->of_exposed[span->axis]] += end_ps - edge_ps;
   end_ps = edge_ps;
   edge_ps = MAX (from_ps, span->arrive_ps);
   if (edge_ps < end_ps)
     {
       if (span->is_pipeline)
-        out->bubble_ps += end_ps - edge_ps;
+        row[SUM_BUBBLE] += end_ps - edge_ps;
       else
         {
-          out->exposed_ps[span->axis] += end_ps - edge_ps;
-          r->waited_ps += end_ps - edge_ps;
+          row[account->of_exposed[span->axis]] += end_ps - edge_ps;
+          row[SUM_WAITED] += end_ps - edge_ps;
         }
       end_ps = edge_ps;
     }
@@ -281,14 +318,12 @@ void
 pod_account_compute_ended (PodAccount *account, uint32_t rank, PodPhase phase, int64_t now_ps)
 {
   PodAccountRank *r = &account->ranks[rank];
-  PodBreakdown *breakdown = &account->breakdowns[rank];
+  int64_t *row = pod_account_row (account, rank);
   const int64_t took_ps = now_ps - r->compute_end_ps;
 
-  breakdown->compute_ps += took_ps;
-  if (phase == POD_PHASE_OPTIMIZER)
-    breakdown->optimizer_ps += took_ps;
-  if (phase == POD_PHASE_RECOMPUTE)
-    breakdown->recompute_ps += took_ps;
+  row[SUM_COMPUTE] += took_ps;
+  if (account->of_phase[phase] != NO_SUM)
+    row[account->of_phase[phase]] += took_ps;
   r->compute_end_ps = now_ps;
   if (now_ps >= r->end_ps)
     {
@@ -320,7 +355,8 @@ pod_account_comm (PodAccount *account, uint32_t rank, const PodAccountSpan *span
         drop_oldest (account, rank, span->stream);
       add_span (account, &r->first_span, &new);
     }
-  account->breakdowns[rank].comm_ps[span->axis] += span->end_ps - span->start_ps;
+  g_assert (account->of_comm[span->axis] != NO_SUM);
+  pod_account_row (account, rank)[account->of_comm[span->axis]] += span->end_ps - span->start_ps;
   if (span->end_ps > r->end_ps)
     {
       r->end_ps = span->end_ps;
@@ -333,13 +369,14 @@ static void
 watch (PodAccount *account, uint32_t rank, int64_t now_ps)
 {
   const uint32_t n = account->n_moving;
+  const int64_t *row = pod_account_row (account, rank);
   int64_t *watched = account->watched + (size_t) rank * (n + 2);
 
-  if (account->ranks[rank].bytes <= watched[0])
+  if (row[SUM_BYTES] <= watched[0])
     return;
-  watched[0] = account->ranks[rank].bytes;
+  watched[0] = row[SUM_BYTES];
   watched[1] = now_ps;
-  memcpy (watched + 2, account->by_moving + (size_t) rank * n, n * sizeof (int64_t));
+  memcpy (watched + 2, row + account->of_moving, n * sizeof (int64_t));
 }
 
 bool
@@ -349,22 +386,20 @@ pod_account_effects (PodAccount *account, uint32_t rank, uint32_t op, bool is_at
   const PodAccountEffect *effects = account->effects + of_op->first + (is_at_end ? of_op->n_at_start : 0);
   const unsigned n = is_at_end ? of_op->n_at_end : of_op->n_at_start;
   PodAccountRank *r = &account->ranks[rank];
-  int64_t *by_moving = account->by_moving + (size_t) rank * account->n_moving;
+  int64_t *row = pod_account_row (account, rank);
 
   if (n == 0)
     return false;
   for (unsigned i = 0; i < n; i++)
     {
-      by_moving[effects[i].moving] += effects[i].bytes;
-      r->bytes += effects[i].bytes;
+      row[account->of_moving + effects[i].moving] += effects[i].bytes;
+      row[SUM_BYTES] += effects[i].bytes;
     }
-  r->most_bytes = MAX (r->most_bytes, r->bytes);
-  if (r->bytes > r->peak_bytes)
+  r->most_bytes = MAX (r->most_bytes, row[SUM_BYTES]);
+  if (row[SUM_BYTES] > r->peak_bytes)
     {
-      r->n_peaks++;
-      r->peak_bytes = r->bytes;
-      r->peak_at_ps = now_ps;
-      pod_account_see_peak (account, rank, by_moving);
+      r->peak_bytes = row[SUM_BYTES];
+      pod_account_see_peak (account, rank, row + account->of_moving, now_ps);
     }
   if (account->watched != NULL)
     watch (account, rank, now_ps);
@@ -387,15 +422,39 @@ pod_account_finish (PodAccount *account, int64_t end_ps)
     {
       PodAccountRank *r = &account->ranks[rank];
 
-      account->breakdowns[rank].idle_ps += time_ps - (MAX (r->end_ps, r->compute_end_ps) - r->begin_ps);
+      pod_account_row (account, rank)[SUM_IDLE] += time_ps - (MAX (r->end_ps, r->compute_end_ps) - r->begin_ps);
     }
   return time_ps;
 }
 
-PodBreakdown *
-pod_account_steal_breakdowns (PodAccount *account)
+static int64_t
+sum_at (const int64_t *row, uint8_t place)
 {
-  return g_steal_pointer (&account->breakdowns);
+  return place == NO_SUM ? 0 : row[place];
+}
+
+PodBreakdown *
+pod_account_breakdowns (const PodAccount *account)
+{
+  PodBreakdown *breakdowns = g_new (PodBreakdown, account->n_ranks);
+
+  for (uint32_t rank = 0; rank < account->n_ranks; rank++)
+    {
+      const int64_t *row = pod_account_row (account, rank);
+      PodBreakdown *out = &breakdowns[rank];
+
+      *out = (PodBreakdown){ .compute_ps = row[SUM_COMPUTE],
+                             .optimizer_ps = sum_at (row, account->of_phase[POD_PHASE_OPTIMIZER]),
+                             .recompute_ps = sum_at (row, account->of_phase[POD_PHASE_RECOMPUTE]),
+                             .bubble_ps = row[SUM_BUBBLE],
+                             .idle_ps = row[SUM_IDLE] };
+      for (unsigned a = 0; a < POD_N_COMM_AXES; a++)
+        {
+          out->exposed_ps[a] = sum_at (row, account->of_exposed[a]);
+          out->comm_ps[a] = sum_at (row, account->of_comm[a]);
+        }
+    }
+  return breakdowns;
 }
 
 int64_t
@@ -403,13 +462,13 @@ pod_account_rank_own_time (const PodAccount *account, uint32_t rank)
 {
   const PodAccountRank *r = &account->ranks[rank];
 
-  return r->end_ps - r->begin_ps - r->waited_ps;
+  return r->end_ps - r->begin_ps - pod_account_row (account, rank)[SUM_WAITED];
 }
 
 double
 pod_account_memory (const PodAccount *account, uint32_t rank)
 {
-  return (double) account->ranks[rank].bytes;
+  return (double) pod_account_row (account, rank)[SUM_BYTES];
 }
 
 double
@@ -421,11 +480,9 @@ pod_account_peak (const PodAccount *account, uint32_t rank)
 uint32_t
 pod_account_highest (const PodAccount *account, double *out_bytes, int64_t *out_at_ps, const int64_t **out_by_label)
 {
-  const PodAccountRank *r = &account->ranks[account->highest_rank];
-
-  *out_bytes = (double) r->peak_bytes;
+  *out_bytes = (double) account->ranks[account->highest_rank].peak_bytes;
   if (out_at_ps != NULL)
-    *out_at_ps = r->peak_at_ps;
+    *out_at_ps = account->highest_at_ps;
   if (out_by_label != NULL)
     *out_by_label = account->highest_by_label;
   return account->highest_rank;
@@ -460,7 +517,6 @@ copy_spans (PodAccount *account, uint32_t index, uint32_t to)
 void
 pod_account_copy (PodAccount *account, uint32_t from, uint32_t to)
 {
-  const size_t n = account->n_moving;
   PodAccountRank *r = &account->ranks[to];
 
   g_assert (to > from); /* so that it is not the first of those with its peak */
@@ -468,7 +524,5 @@ pod_account_copy (PodAccount *account, uint32_t from, uint32_t to)
   *r = account->ranks[from];
   r->first_span = 0;
   copy_spans (account, account->ranks[from].first_span, to);
-  account->breakdowns[to] = account->breakdowns[from];
-  if (n > 0)
-    memcpy (account->by_moving + to * n, account->by_moving + from * n, n * sizeof (int64_t));
+  memcpy (pod_account_row (account, to), pod_account_row (account, from), account->n_sums * sizeof (int64_t));
 }

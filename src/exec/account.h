@@ -58,11 +58,11 @@ const int64_t *pod_account_load (PodAccount *account, uint32_t rank, const int64
 /* Appends what has been added up so far. */
 void pod_account_sums (const PodAccount *account, uint32_t rank, GArray *out);
 
-/* Of a stretch of time of a rank: the most that it held, and how many peaks it had had by the end. */
+/* Of a stretch of time of a rank: the most that it held, and its peak by the end. */
 typedef struct
 {
   int64_t most_bytes;
-  uint64_t n_peaks;
+  int64_t peak_bytes;
 } PodAccountMark;
 
 /* Since the last one: begins the next. */
@@ -99,7 +99,7 @@ void pod_account_add_stretches (PodAccount *account, uint32_t rank, const int64_
 void pod_account_join_stretch (const PodAccount *account, int64_t *outcome, const int64_t *next, int64_t begin_ps);
 
 /* Returns: (transfer full) by rank, at the end */
-PodBreakdown *pod_account_steal_breakdowns (PodAccount *account);
+PodBreakdown *pod_account_breakdowns (const PodAccount *account);
 /* From the rank's begin of the step to the end of its last op, less what it waited in collectives for ranks that came later: the rank
  * with the most is the one that the others wait for. */
 int64_t pod_account_rank_own_time (const PodAccount *account, uint32_t rank);

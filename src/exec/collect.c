@@ -167,7 +167,7 @@ pod_exec_collect (PodExec *exec, GArray *kernels)
   for (uint32_t i = 0; i < exec->fold->n_ranks; i++)
     if (pod_account_rank_own_time (exec->account, i) > pod_account_rank_own_time (exec->account, critical))
       critical = i;
-  result->breakdowns = pod_account_steal_breakdowns (exec->account);
+  result->breakdowns = pod_account_breakdowns (exec->account);
   result->critical_rank = pod_fold_rank (exec->fold, critical);
   result->breakdown = result->breakdowns[critical];
   result->lower_bound_ps = pod_exec_lower_bound (exec->request, exec->routes);

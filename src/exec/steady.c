@@ -214,7 +214,7 @@ list_stretches (PodSteady *steady, const PodExec *exec, guint first, const Recor
       const PodAccountMark *end = &g_array_index (to->marks, PodAccountMark, i);
       PodAccountStretch *stretch = &steady->stretches[i];
 
-      *stretch = (PodAccountStretch){ &g_array_index (from->sums, int64_t, i * n_sums), end->most_bytes, end->n_peaks != begin->n_peaks };
+      *stretch = (PodAccountStretch){ &g_array_index (from->sums, int64_t, i * n_sums), end->most_bytes, end->peak_bytes != begin->peak_bytes };
       for (guint r = first + 1; r < steady->records->len; r++)
         stretch->most_bytes = MAX (stretch->most_bytes, g_array_index (((const Record *) g_ptr_array_index (steady->records, r))->marks, PodAccountMark, i).most_bytes);
     }
