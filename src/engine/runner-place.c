@@ -280,7 +280,7 @@ pod_runner_put (PodRunner *runner, uint32_t rank, uint32_t step, const int64_t *
 
       if (place[s] == OUTWARD)
         continue;
-      stream->generation++;
+      make_stale (runner, rank, s);
       stream->flags = place[s] != FAR && (place[s] & 1) != 0 ? IS_RUNNING : 0;
       if (stream->n_ended == ended_at (runner, rank, step, place, s))
         continue;
@@ -299,7 +299,7 @@ pod_runner_pause (PodRunner *runner, uint32_t rank)
 
   for (unsigned s = 0; s < runner->n_streams; s++)
     if (streams[s].head != NO_TASK && !task_at (runner, streams[s].head)->is_outward)
-      streams[s].generation++;
+      make_stale (runner, rank, s);
 }
 
 static bool
@@ -315,7 +315,7 @@ pod_runner_resume (PodRunner *runner, uint32_t rank, unsigned lane, int64_t end_
 
   g_assert (is_timed (runner, &runner->streams[i]));
   runner->due[i].at_ps = end_ps;
-  runner->due[i].order = pod_event_queue_push (runner->queue, end_ps, 1, runner->event_kind, rank, tag_of (&runner->streams[i], lane));
+  runner->due[i].order = pod_event_queue_push (runner->queue, end_ps, 1, runner->event_kind, rank, tag_of (runner, rank, lane));
 }
 
 bool

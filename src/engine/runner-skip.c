@@ -13,7 +13,7 @@ pod_runner_is_live (const PodRunner *runner, const PodEvent *event)
 {
   const uint8_t s = (uint8_t) event->tag;
 
-  return tag_of (runner->streams + (size_t) event->index * runner->n_streams + s, s) == event->tag;
+  return tag_of (runner, event->index, s) == event->tag;
 }
 
 /* A stream stands by how many of its tasks have ended; at which step its head is follows from that, and may be far ahead. */
@@ -28,7 +28,7 @@ pod_runner_save (const PodRunner *runner, uint32_t rank, uint32_t from, GArray *
       const Stream *stream = &runner->streams[(size_t) rank * runner->n_streams + s];
 
       state[2 * s] = (int64_t) stream->n_ended - base[s];
-      state[2 * s + 1] = stream->flags;
+      state[2 * s + 1] = stream->flags & (IS_RUNNING | WAITING);
     }
   g_array_append_vals (out, state, 2 * runner->n_streams);
 }

@@ -12,18 +12,16 @@ pod_runner_find_head (const PodRunner *runner, const PodClassProgram *program, S
   if (stream->step >= program->n_steps)
     return;
   block = &g_array_index (runner->graph->blocks, PodBlock, program->steps[stream->step].block);
-  stream->end = program->base[((size_t) stream->step + 1) * n + s];
   stream->head = block->first_task[s] + stream->n_ended - program->base[(size_t) stream->step * n + s];
 }
 
 static void
 push_end (PodRunner *runner, uint32_t rank, unsigned s, int64_t end_ps)
 {
-  const size_t i = (size_t) rank * runner->n_streams + s;
-  const uint64_t order = pod_event_queue_push (runner->queue, end_ps, 1, runner->event_kind, rank, tag_of (&runner->streams[i], s));
+  const uint64_t order = pod_event_queue_push (runner->queue, end_ps, 1, runner->event_kind, rank, tag_of (runner, rank, s));
 
   if (runner->due != NULL)
-    runner->due[i] = (PodDue){ end_ps, order };
+    runner->due[(size_t) rank * runner->n_streams + s] = (PodDue){ end_ps, order };
 }
 
 /* Starts the head of a stream when it is free and its dependencies have ended; else what it waits for will wake it. */
@@ -60,6 +58,29 @@ try_stream (PodRunner *runner, const PodClassProgram *program, uint32_t rank, un
   runner->observer.started (runner->observer.context, &event, now_ps, now_ps + task->duration_ps);
 }
 
+static bool
+is_timed (const PodTaskGraph *graph, unsigned s)
+{
+  for (guint b = 0; b < graph->blocks->len; b++)
+    {
+      const PodBlock *block = &g_array_index (graph->blocks, PodBlock, b);
+
+      for (uint32_t i = block->first_task[s]; i < block->first_task[s] + block->n_tasks[s]; i++)
+        if (g_array_index (graph->tasks, PodTask, i).duration_ps != POD_JOINT)
+          return true;
+    }
+  return false;
+}
+
+/* Most streams have joint tasks alone, of which no end is pending. */
+static void
+find_timed (PodRunner *runner)
+{
+  for (unsigned s = 0; s < runner->n_streams; s++)
+    runner->timed_of_lane[s] = is_timed (runner->graph, s) ? (uint8_t) runner->n_timed++ : POD_NO_LANE;
+  runner->generations = g_new0 (uint32_t, (size_t) runner->n_ranks * runner->n_timed + 1);
+}
+
 PodRunner *
 pod_runner_new (PodEventQueue *queue, uint32_t event_kind, const PodTaskGraph *graph, uint32_t n_ranks,
                 const uint32_t *class_of_rank, const PodObserver *observer)
@@ -75,6 +96,7 @@ pod_runner_new (PodEventQueue *queue, uint32_t event_kind, const PodTaskGraph *g
   runner->class_of_rank = class_of_rank;
   runner->observer = *observer;
   runner->streams = g_new0 (Stream, (size_t) n_ranks * graph->n_lanes);
+  find_timed (runner);
   for (uint32_t rank = 0; rank < n_ranks; rank++)
     for (unsigned s = 0; s < runner->n_streams; s++)
       {
@@ -92,6 +114,7 @@ pod_runner_free (PodRunner *runner)
   if (runner == NULL)
     return;
   g_free (runner->streams);
+  g_free (runner->generations);
   g_free (runner->due);
   g_free (runner);
 }
@@ -114,6 +137,8 @@ pod_runner_copy (PodRunner *runner, uint32_t from, uint32_t to)
     {
       runner->n_unfinished -= target[s].head != NO_TASK && source[s].head == NO_TASK;
       target[s] = source[s];
+      if (runner->timed_of_lane[s] != POD_NO_LANE)
+        *generation_of (runner, to, s) = *generation_of (runner, from, s);
     }
 }
 
@@ -122,25 +147,25 @@ complete (PodRunner *runner, uint32_t rank, unsigned s)
 {
   const PodClassProgram *program = program_of (runner, rank);
   Stream *stream = runner->streams + (size_t) rank * runner->n_streams + s;
-  uint32_t waiting = stream->flags & ~IS_RUNNING;
+  uint32_t flags = stream->flags & ~IS_RUNNING;
   uint32_t woken = UINT32_C (1) << s;
   PodTaskEvent event;
 
   g_assert ((stream->flags & IS_RUNNING) != 0);
   describe (runner, program, stream, rank, s, s, &event);
-  stream->generation++;
+  make_stale (runner, rank, s);
   stream->head++;
-  if (++stream->n_ended == stream->end)
+  if (++stream->n_ended == program->base[((size_t) stream->step + 1) * runner->n_streams + s])
     {
       pod_runner_find_head (runner, program, stream, s);
       runner->n_unfinished -= stream->head == NO_TASK;
     }
-  if (waiting != 0 && stream->n_ended >= stream->wake_at)
+  if (flags != 0 && (flags -= WAKE_IN) < WAKE_IN)
     {
-      woken |= waiting;
-      waiting = 0;
+      woken |= flags;
+      flags = 0;
     }
-  stream->flags = waiting;
+  stream->flags = flags;
   runner->observer.ended (runner->observer.context, &event, pod_event_queue_now (runner->queue));
   /* In the order of streams, as if all were tried: the others wait for something else, or run */
   for (uint32_t left = woken; left != 0; left &= left - 1)
@@ -158,7 +183,7 @@ pod_runner_handle (PodRunner *runner, const PodEvent *event)
 {
   const uint8_t s = (uint8_t) event->tag;
 
-  if (tag_of (runner->streams + (size_t) event->index * runner->n_streams + s, s) == event->tag)
+  if (tag_of (runner, event->index, s) == event->tag)
     complete (runner, event->index, s);
 }
 
@@ -166,10 +191,9 @@ void
 pod_runner_retime (PodRunner *runner, uint32_t rank, uint8_t stream_index, int64_t end_ps)
 {
   const unsigned s = runner->graph->lane_of_stream[stream_index];
-  Stream *stream = runner->streams + (size_t) rank * runner->n_streams + s;
 
-  g_assert ((stream->flags & IS_RUNNING) != 0);
-  stream->generation++;
+  g_assert ((runner->streams[(size_t) rank * runner->n_streams + s].flags & IS_RUNNING) != 0);
+  ++*generation_of (runner, rank, s);
   push_end (runner, rank, s, end_ps);
 }
 
