@@ -244,5 +244,7 @@ pod_exec_run (const PodExecRequest *request, GError **error)
   g_clear_pointer (&exec.fold->capacity, g_free); /* the network has it by kind */
   if (!run_events (&exec, error))
     return NULL;
+  g_clear_pointer (&exec.network, pod_network_free); /* makes room for the result */
+  g_clear_pointer (&exec.runner, pod_runner_free);
   return pod_exec_collect (&exec, kernels);
 }

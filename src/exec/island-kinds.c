@@ -34,12 +34,12 @@ are_like_meetings (const Pair *pair, guint i, uint32_t comm)
   const uint32_t m = g_array_index (pair->a->meetings, uint32_t, i);
   const uint32_t n = g_array_index (pair->b->meetings, uint32_t, i);
 
-  if (n < exec->first_meeting[comm] || n >= exec->first_meeting[comm + 1] || exec->meetings[m].n_expected != exec->meetings[n].n_expected
+  if (n < exec->first_meeting[comm] || n >= exec->first_meeting[comm + 1] || pod_fold_n_expected (exec->fold, comm, pod_exec_meeting_group (exec, comm, m)) != pod_fold_n_expected (exec->fold, comm, pod_exec_meeting_group (exec, comm, n))
       || (m - exec->first_meeting[comm]) % exec->n_channels[comm] != (n - exec->first_meeting[comm]) % exec->n_channels[comm])
     return false;
   for (guint r = 0; r < pair->a->ranks->len; r++)
-    if ((pod_fold_group_of (exec->fold, comm, pod_island_rank (pair->a, r)) == exec->meetings[m].group)
-        != (pod_fold_group_of (exec->fold, comm, pod_island_rank (pair->b, r)) == exec->meetings[n].group))
+    if ((pod_fold_group_of (exec->fold, comm, pod_island_rank (pair->a, r)) == pod_exec_meeting_group (exec, comm, m))
+        != (pod_fold_group_of (exec->fold, comm, pod_island_rank (pair->b, r)) == pod_exec_meeting_group (exec, comm, n)))
       return false;
   return true;
 }
@@ -96,7 +96,7 @@ are_alike (const Pair *pair)
       if (!are_like_meetings (pair, i, comm))
         return false;
       for (uint32_t r = 0; r < exec->fold->n_routes; r++)
-        if (exec->fold->comm_of_route[r] == comm && !are_like_paths (pair, r, exec->meetings[m].group, exec->meetings[g_array_index (pair->b->meetings, uint32_t, i)].group))
+        if (exec->fold->comm_of_route[r] == comm && !are_like_paths (pair, r, pod_exec_meeting_group (exec, comm, m), pod_exec_meeting_group (exec, comm, g_array_index (pair->b->meetings, uint32_t, i))))
           return false;
     }
   return true;

@@ -93,9 +93,9 @@ list_transfers (const PodExec *exec, const PodIsland *island, int64_t now_ps, Sc
 {
   for (guint i = 0; i < island->meetings->len; i++)
     {
-      const PodMeeting *meeting = &exec->meetings[g_array_index (island->meetings, uint32_t, i)];
+      const PodMeeting *meeting = exec->meetings[g_array_index (island->meetings, uint32_t, i)];
 
-      if (meeting->n_arrived < meeting->n_expected)
+      if (meeting == NULL || meeting->n_arrived < meeting->n_expected)
         continue;
       if (scratch->n_moving == MOST_TRANSFERS
           || !pod_network_keep (exec->network, meeting->transfer, &scratch->moving[scratch->n_moving].kept, &scratch->moving[scratch->n_moving].order))
@@ -123,12 +123,14 @@ save_meetings (const PodExec *exec, const PodIsland *island, int64_t now_ps, GAr
   for (guint i = 0; i < island->meetings->len; i++)
     {
       const uint32_t m = g_array_index (island->meetings, uint32_t, i);
-      const PodMeeting *meeting = &exec->meetings[m];
-      const bool is_whole = meeting->n_arrived == meeting->n_expected;
-      const int64_t head[] = { i, meeting->n_arrived, is_whole ? now_ps - meeting->start_ps : 0 };
+      const PodMeeting *meeting = exec->meetings[m];
+      int64_t head[3];
 
-      if (meeting->n_arrived == 0)
+      if (meeting == NULL)
         continue;
+      head[0] = i;
+      head[1] = meeting->n_arrived;
+      head[2] = meeting->n_arrived == meeting->n_expected ? now_ps - meeting->start_ps : 0;
       g_array_append_vals (out, head, G_N_ELEMENTS (head));
       g_array_index (out, int64_t, 0)++;
       for (uint32_t a = 0; a < meeting->n_arrived; a++)
@@ -217,30 +219,29 @@ pod_island_pause (PodExec *exec, const PodIsland *island)
     pod_runner_pause (exec->runner, pod_island_rank (island, i));
   for (guint i = 0; i < island->meetings->len; i++)
     {
-      PodMeeting *meeting = &exec->meetings[g_array_index (island->meetings, uint32_t, i)];
+      const uint32_t m = g_array_index (island->meetings, uint32_t, i);
+      const PodMeeting *meeting = exec->meetings[m];
 
-      if (meeting->n_arrived == meeting->n_expected)
+      if (meeting != NULL && meeting->n_arrived == meeting->n_expected)
         pod_network_withdraw (exec->network, meeting->transfer);
-      meeting->n_arrived = 0;
-      g_clear_pointer (&meeting->arrivals, g_free);
+      pod_exec_close_meeting (exec, m);
     }
 }
 
 static PodMeeting *
 meeting_at (const PodExec *exec, const PodIsland *island, int64_t i)
 {
-  return &exec->meetings[g_array_index (island->meetings, uint32_t, i)];
+  return exec->meetings[g_array_index (island->meetings, uint32_t, i)];
 }
 
 static const int64_t *
 load_meeting (PodExec *exec, const PodIsland *island, const int64_t *words, int64_t now_ps)
 {
-  PodMeeting *meeting = meeting_at (exec, island, words[0]);
+  PodMeeting *meeting = pod_exec_open_meeting (exec, g_array_index (island->meetings, uint32_t, words[0]));
   const uint32_t n = (uint32_t) words[1];
 
   meeting->n_arrived = n;
   meeting->start_ps = now_ps - words[2];
-  meeting->arrivals = g_new (PodArrival, meeting->n_expected);
   words += 3;
   for (uint32_t i = 0; i < n; i++, words += 4)
     {
@@ -266,11 +267,11 @@ load_transfers (PodExec *exec, const PodIsland *island, const int64_t *words, gu
       const PodMeeting *meeting = meeting_at (exec, island, kept[i].tag);
 
       kept[i].path = pod_island_path (exec, exec->uses[exec->ops[meeting->arrivals[0].event.op].use].route, meeting->group)->entries;
-      kept[i].tag = (uint32_t) (meeting - exec->meetings);
+      kept[i].tag = meeting->index;
     }
   pod_network_put (exec->network, kept, n, index);
   for (guint i = 0; i < n; i++)
-    exec->meetings[kept[i].tag].transfer = index[i];
+    exec->meetings[kept[i].tag]->transfer = index[i];
   return words + n * N_OF_KEPT;
 }
 

@@ -267,7 +267,7 @@ pod_islands_touch (PodIslands *islands, PodExec *exec, uint32_t meeting, uint32_
 {
   if (islands->touched[route] == NULL)
     return;
-  for (uint64_t left = islands->touched[route][exec->meetings[meeting].group]; left != 0; left &= left - 1)
+  for (uint64_t left = islands->touched[route][exec->meetings[meeting]->group]; left != 0; left &= left - 1)
     {
       PodIsland *island = &islands->islands[__builtin_ctzll (left)];
 
@@ -284,7 +284,7 @@ pod_islands_let_go (PodIslands *islands, const PodExec *exec, uint32_t meeting, 
 {
   if (islands->touched[route] == NULL)
     return;
-  for (uint64_t left = islands->touched[route][exec->meetings[meeting].group]; left != 0; left &= left - 1)
+  for (uint64_t left = islands->touched[route][exec->meetings[meeting]->group]; left != 0; left &= left - 1)
     islands->islands[__builtin_ctzll (left)].n_touching--;
 }
 

@@ -65,15 +65,51 @@ make_meetings (PodExec *exec)
       n += exec->n_channels[k] * fold->n_groups[k];
     }
   exec->first_meeting[fold->n_comms] = n;
-  exec->meetings = g_new0 (PodMeeting, n + 1);
-  for (uint32_t k = 0; k < fold->n_comms; k++)
-    for (uint32_t i = 0; i < exec->n_channels[k] * fold->n_groups[k]; i++)
-      {
-        PodMeeting *meeting = &exec->meetings[exec->first_meeting[k] + i];
+  exec->meetings = g_new0 (PodMeeting *, n + 1);
+}
 
-        meeting->group = i / exec->n_channels[k];
-        meeting->n_expected = pod_fold_n_expected (fold, k, meeting->group);
-      }
+static PodMeeting *
+open_meeting (PodExec *exec, uint32_t comm, uint32_t index)
+{
+  const uint32_t group = pod_exec_meeting_group (exec, comm, index);
+  const uint32_t n = pod_fold_n_expected (exec->fold, comm, group);
+  PodMeeting *meeting = g_malloc (sizeof *meeting + n * sizeof (PodArrival));
+
+  g_assert (exec->meetings[index] == NULL);
+  *meeting = (PodMeeting){ .index = index, .group = group, .n_expected = n };
+  return exec->meetings[index] = meeting;
+}
+
+PodMeeting *
+pod_exec_open_meeting (PodExec *exec, uint32_t index)
+{
+  uint32_t comm = 0;
+
+  for (uint32_t end = exec->fold->n_comms; comm + 1 < end;)
+    {
+      const uint32_t middle = comm + (end - comm) / 2;
+
+      if (exec->first_meeting[middle] <= index)
+        comm = middle;
+      else
+        end = middle;
+    }
+  return open_meeting (exec, comm, index);
+}
+
+static void
+meeting_free (PodMeeting *meeting)
+{
+  if (meeting == NULL)
+    return;
+  g_free (meeting->path);
+  g_free (meeting);
+}
+
+void
+pod_exec_close_meeting (PodExec *exec, uint32_t index)
+{
+  g_clear_pointer (&exec->meetings[index], meeting_free);
 }
 
 /* What each collective takes of the devices that run it: cores as its library does, HBM bandwidth by the bytes it reads and
@@ -145,10 +181,7 @@ void
 pod_exec_clear_meetings (PodExec *exec)
 {
   for (uint32_t m = 0; exec->first_meeting != NULL && m < exec->first_meeting[exec->fold->n_comms]; m++)
-    {
-      g_free (exec->meetings[m].arrivals);
-      g_free (exec->meetings[m].path);
-    }
+    meeting_free (exec->meetings[m]);
   g_free (exec->uses);
   g_free (exec->ops);
   g_free (exec->book_paths);
@@ -183,7 +216,7 @@ start_bytes (PodExec *exec, PodMeeting *meeting, uint32_t u)
   const PodFoldedPath path = exec->twins != NULL ? *pod_twins_path (exec->twins, r, meeting->group) : pod_fold_path_of (exec->fold, r, meeting->group);
   const PodRoute *route = &g_array_index (exec->routes->routes, PodRoute, r);
   const PodPlan *plan = pod_route_plan (route, path.group);
-  const uint32_t tag = (uint32_t) (meeting - exec->meetings);
+  const uint32_t tag = meeting->index;
 
   if (exec->request->fidelity == POD_FIDELITY_BOOK)
     return pod_network_start (exec->network, &exec->book_paths[tag], 1, (uint64_t) g_array_index (exec->routes->use_book_ps, int64_t, u), 0, 1e-12, tag);
@@ -203,7 +236,7 @@ start_meeting (PodExec *exec, PodMeeting *meeting, int64_t now_ps)
   const uint32_t u = exec->ops[arrivals[0].event.op].use;
 
   if (exec->islands != NULL)
-    pod_islands_touch (exec->islands, exec, (uint32_t) (meeting - exec->meetings), exec->uses[u].route);
+    pod_islands_touch (exec->islands, exec, meeting->index, exec->uses[u].route);
   meeting->start_ps = now_ps;
   for (uint32_t i = 0; i < meeting->n_arrived; i++)
     {
@@ -219,13 +252,14 @@ pod_exec_joined (void *context, const PodTaskEvent *event, int64_t now_ps)
 {
   PodExec *exec = context;
   const PodExecOp *op = &exec->ops[event->op];
-  PodMeeting *meeting = &exec->meetings[exec->first_meeting[op->comm] + exec->n_channels[op->comm] * pod_fold_group_of (exec->fold, op->comm, event->rank) + op->channel];
+  const uint32_t index = exec->first_meeting[op->comm] + exec->n_channels[op->comm] * pod_fold_group_of (exec->fold, op->comm, event->rank) + op->channel;
+  PodMeeting *meeting = exec->meetings[index];
 
   if (exec->twins != NULL && pod_twins_hold (exec->twins, event, exec->uses[op->use].route))
     return;
+  if (meeting == NULL)
+    meeting = open_meeting (exec, op->comm, index);
   g_assert (meeting->n_arrived < meeting->n_expected);
-  if (meeting->arrivals == NULL)
-    meeting->arrivals = g_new (PodArrival, meeting->n_expected);
   g_assert (meeting->n_arrived == 0 || exec->ops[meeting->arrivals[0].event.op].use == op->use);
   meeting->arrivals[meeting->n_arrived++] = (PodArrival){ .event = *event, .at_ps = now_ps };
   if (exec->is_recording)
@@ -236,14 +270,15 @@ pod_exec_joined (void *context, const PodTaskEvent *event, int64_t now_ps)
 
 /* Spans of both ends of a send are joined by an arrow. */
 static void
-record_meeting (PodExec *exec, const PodMeeting *meeting, const PodArrival *arrivals, uint32_t n, int64_t now_ps)
+record_meeting (PodExec *exec, const PodMeeting *meeting, int64_t now_ps)
 {
+  const PodArrival *arrivals = meeting->arrivals;
   const PodOp *op = op_of (exec, &arrivals[0].event);
   const PodCollectiveUse *use = &g_array_index (exec->routes->uses, PodCollectiveUse, exec->ops[arrivals[0].event.op].use);
   uint32_t from = POD_NO_SPAN;
   uint32_t to = POD_NO_SPAN;
 
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < meeting->n_arrived; i++)
     {
       const PodTaskEvent *event = &arrivals[i].event;
       const uint32_t span = pod_recorder_end (exec->recorder, event, meeting->start_ps, now_ps);
@@ -282,21 +317,20 @@ void
 pod_exec_transfer_done (void *context, uint32_t tag)
 {
   PodExec *exec = context;
-  PodMeeting *meeting = &exec->meetings[tag];
-  const uint32_t n = meeting->n_arrived;
+  PodMeeting *meeting = exec->meetings[tag];
+  const PodArrival *arrivals = meeting->arrivals;
   const int64_t now_ps = pod_event_queue_now (exec->queue);
-  g_autofree PodArrival *arrivals = g_steal_pointer (&meeting->arrivals); /* its members may come for the next one from within complete */
 
   if (exec->islands != NULL)
     pod_islands_let_go (exec->islands, exec, tag, exec->uses[exec->ops[arrivals[0].event.op].use].route);
-  g_clear_pointer (&meeting->path, g_free);
-  meeting->n_arrived = 0;
+  exec->meetings[tag] = NULL; /* its members may come for the next one from within complete */
   if (exec->is_recording)
-    record_meeting (exec, meeting, arrivals, n, now_ps);
-  for (uint32_t i = 0; i < n; i++)
+    record_meeting (exec, meeting, now_ps);
+  for (uint32_t i = 0; i < meeting->n_arrived; i++)
     leave_meeting (exec, meeting, &arrivals[i], now_ps);
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < meeting->n_arrived; i++)
     pod_runner_complete (exec->runner, arrivals[i].event.rank, arrivals[i].event.stream);
+  meeting_free (meeting);
 }
 
 void

@@ -27,16 +27,17 @@ typedef struct
   int64_t at_ps;
 } PodArrival;
 
-/* One channel of one group (colour) of a communicator: who has come for its next collective. */
+/* One channel of one group (colour) of a communicator: who has come for its next collective. It is there while somebody has. */
 typedef struct
 {
+  uint32_t index;         /* among all */
   uint32_t group;
   uint32_t n_expected;
   uint32_t n_arrived;
   uint32_t transfer;      /* its index on the network, while its bytes move */
-  PodArrival *arrivals;   /* (owned) room for n_expected, NULL while nobody has come */
   int64_t start_ps;
   PodPathEntry *path;     /* (owned) (nullable) of its bytes, where the fold has none */
+  PodArrival arrivals[];  /* n_expected */
 } PodMeeting;
 
 /* What a run needs of an op. */
@@ -78,7 +79,7 @@ typedef struct
   PodExecOp *ops;
   PodExecUse *uses;
   PodPathEntry *book_paths;  /* (nullable) fidelity book: by meeting, the link of its group */
-  PodMeeting *meetings;
+  PodMeeting **meetings;     /* (nullable elements) NULL while nobody has come */
   uint32_t *first_meeting;  /* by communicator */
   uint32_t *n_channels;     /* by communicator: collectives of one group that may be in flight at once. Weight gathers and gradient reductions
                              * have channels of their own, as NCCL gives each its communicator; ops of a channel meet in issue order. */
@@ -99,6 +100,17 @@ PodTaskGraph *pod_exec_compile (const PodExec *exec, const GArray *kernels, bool
 /* What collectives need: once routes, fold and queue are there. Makes the network too. */
 void pod_exec_make_meetings (PodExec *exec);
 void pod_exec_clear_meetings (PodExec *exec);
+/* The group of a communicator that the meeting at @index is of. */
+static inline uint32_t
+pod_exec_meeting_group (const PodExec *exec, uint32_t comm, uint32_t index)
+{
+  return (index - exec->first_meeting[comm]) / exec->n_channels[comm];
+}
+
+/* The meeting at @index, to which nobody had come. O(log communicators) */
+PodMeeting *pod_exec_open_meeting (PodExec *exec, uint32_t index);
+/* Nobody has come any more. */
+void pod_exec_close_meeting (PodExec *exec, uint32_t index);
 void pod_exec_started (void *context, const PodTaskEvent *event, int64_t now_ps, int64_t end_ps);
 void pod_exec_joined (void *context, const PodTaskEvent *event, int64_t now_ps);
 void pod_exec_ended (void *context, const PodTaskEvent *event, int64_t now_ps);

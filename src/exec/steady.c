@@ -88,11 +88,14 @@ save_meetings (const PodExec *exec, int64_t now_ps, GArray *out)
 {
   for (uint32_t m = 0; m < n_meetings (exec); m++)
     {
-      const PodMeeting *meeting = &exec->meetings[m];
-      const int64_t head[] = { m, meeting->n_arrived, meeting->n_arrived == meeting->n_expected ? now_ps - meeting->start_ps : -1 };
+      const PodMeeting *meeting = exec->meetings[m];
+      int64_t head[3];
 
-      if (meeting->n_arrived == 0)
+      if (meeting == NULL)
         continue;
+      head[0] = m;
+      head[1] = meeting->n_arrived;
+      head[2] = meeting->n_arrived == meeting->n_expected ? now_ps - meeting->start_ps : -1;
       g_array_append_vals (out, head, G_N_ELEMENTS (head));
       for (uint32_t i = 0; i < meeting->n_arrived; i++)
         {
@@ -279,8 +282,10 @@ skip (const PodSteady *steady, PodExec *exec, const Record *from, const Record *
     pod_islands_skip (exec->islands, exec, ps);
   for (uint32_t m = 0; m < n_meetings (exec); m++)
     {
-      PodMeeting *meeting = &exec->meetings[m];
+      PodMeeting *meeting = exec->meetings[m];
 
+      if (meeting == NULL)
+        continue;
       meeting->start_ps += ps;
       for (uint32_t i = 0; i < meeting->n_arrived; i++)
         meeting->arrivals[i].at_ps += ps;

@@ -555,7 +555,6 @@ copy_meeting (const PodTwins *twins, const PodExec *exec, uint32_t comm, const P
 
   to->n_arrived = from->n_arrived;
   to->start_ps = from->start_ps;
-  to->arrivals = g_new (PodArrival, to->n_expected);
   for (uint32_t i = 0; i < from->n_arrived; i++)
     {
       PodArrival *arrival = &to->arrivals[i];
@@ -569,7 +568,7 @@ copy_meeting (const PodTwins *twins, const PodExec *exec, uint32_t comm, const P
 static void
 part_transfer (const PodTwins *twins, PodExec *exec, uint32_t comm, uint32_t tag)
 {
-  const PodMeeting *meeting = &exec->meetings[tag];
+  const PodMeeting *meeting = exec->meetings[tag];
   const uint32_t route = exec->uses[exec->ops[meeting->arrivals[0].event.op].use].route;
   g_autoptr (GArray) parts = g_array_new (FALSE, FALSE, sizeof (PodTransferPart));
   const PodFoldedPath *own = &exec->fold->paths[route][meeting->group];
@@ -599,8 +598,8 @@ part_meetings (const PodTwins *twins, PodExec *exec)
         const uint32_t m = exec->first_meeting[k] + i;
         const uint32_t lead = exec->first_meeting[k] + exec->n_channels[k] * twins->lead[k][i / exec->n_channels[k]] + i % exec->n_channels[k];
 
-        if (lead != m && exec->meetings[lead].n_arrived > 0)
-          copy_meeting (twins, exec, k, &exec->meetings[lead], &exec->meetings[m]);
+        if (lead != m && exec->meetings[lead] != NULL)
+          copy_meeting (twins, exec, k, exec->meetings[lead], pod_exec_open_meeting (exec, m));
       }
 }
 
