@@ -12,7 +12,7 @@ typedef struct
 struct PodRecorder
 {
   PodTimeline *timeline;
-  uint32_t *index_of;   /* represented rank -> recorded index, UINT32_MAX not recorded */
+  uint32_t *index_of;   /* (nullable) represented rank -> recorded index, UINT32_MAX not recorded; NULL: nobody is */
   Open *open;           /* lanes */
   uint32_t *last_span;  /* lanes */
   uint64_t n_left_out;
@@ -91,11 +91,13 @@ pod_recorder_new (const PodExecRequest *request, const PodFold *fold)
   size_t n_lanes;
 
   recorder->timeline = pod_timeline_new (POD_N_STREAMS, pod_stream_names);
-  recorder->index_of = g_new (uint32_t, fold->n_ranks);
+  recorder->index_of = request->is_recording_none ? NULL : g_new (uint32_t, fold->n_ranks);
   recorder->n_like = recorder->n_like_of_fold = fold->n_like;
-  memset (recorder->index_of, 0xff, fold->n_ranks * sizeof *recorder->index_of);
   if (!request->is_recording_none)
-    add_ops (recorder->timeline, request);
+    {
+      memset (recorder->index_of, 0xff, fold->n_ranks * sizeof *recorder->index_of);
+      add_ops (recorder->timeline, request);
+    }
   if (request->is_recording_none)
     ;
   else if (request->record != NULL)
@@ -137,7 +139,7 @@ pod_recorder_free (PodRecorder *recorder)
 bool
 pod_recorder_has (const PodRecorder *recorder, uint32_t rank)
 {
-  return recorder->index_of[rank] != UINT32_MAX;
+  return recorder->index_of != NULL && recorder->index_of[rank] != UINT32_MAX;
 }
 
 void
