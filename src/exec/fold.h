@@ -16,6 +16,7 @@ typedef struct
   const PodTopology *topology;
   const PodCommunicator *comm;
   uint32_t *plan_of_group; /* [group] (owned) 0: the first group's, UINT32_MAX: not known, as the symmetry stands for it; NULL: 0 for all */
+  bool is_shifted;         /* and where that is NULL, whether all are shifted from the first one's */
   uint32_t n_plans;        /* of each route: the first group's, and those of groups that no shift carries it to */
 } PodPlanned;
 

@@ -82,7 +82,7 @@ pod_route_shift (const PodRoute *route, uint32_t group, PodTopologyShift *out)
   const PodCommunicator *comm = route->planned->comm;
   const uint32_t *of_group = route->planned->plan_of_group;
 
-  if (group == 0 || of_group == NULL || of_group[group] != 0)
+  if (group == 0 || (of_group == NULL ? !route->planned->is_shifted : of_group[group] != 0))
     return false;
   return pod_topology_shift_init (out, route->planned->topology, comm->devices, comm->devices + (size_t) group * comm->group_size, 1);
 }
@@ -239,6 +239,23 @@ group_keys (void *context, const PodTurn *turn, uint32_t comm, uint32_t group, u
   return true;
 }
 
+/* Once each group has been asked for: mostly all have the first one's plan. */
+static void
+forget_numbers (PodRoutes *routes)
+{
+  for (guint k = 0; k < routes->planned->len; k++)
+    {
+      PodPlanned *planned = g_ptr_array_index (routes->planned, k);
+      uint32_t n = 0;
+
+      while (planned->plan_of_group != NULL && n < planned->comm->n_groups && planned->plan_of_group[n] == 0)
+        n++;
+      planned->is_shifted = n > 0 && n == planned->comm->n_groups;
+      if (planned->is_shifted)
+        g_clear_pointer (&planned->plan_of_group, g_free);
+    }
+}
+
 /* The symmetry of the program and its routes, and a plan for the first group of each of its orbits. */
 static bool
 plan_orbits (const PodExecRequest *request, PodRoutes *routes, bool is_identity, GError **error)
@@ -255,6 +272,7 @@ plan_orbits (const PodExecRequest *request, PodRoutes *routes, bool is_identity,
         if (find_plan (request, routes, route, routes->symmetry->group_of_orbit[route->comm][i], error) == NULL)
           return false;
     }
+  forget_numbers (routes);
   return true;
 }
 
