@@ -40,6 +40,13 @@ static uint32_t
 add_bundle (PodBundles *bundles, PodBundle bundle)
 {
   g_assert (bundles->n_bundles < bundles->n_links);
+  if (bundles->n_bundles == bundles->n_bundles_allocated)
+    {
+      bundles->n_bundles_allocated
+          = MIN (bundles->n_links, MAX (64, bundles->n_bundles + bundles->n_bundles / 4));
+      bundles->bundles
+          = g_renew (PodBundle, bundles->bundles, bundles->n_bundles_allocated);
+    }
   bundles->bundles[bundles->n_bundles] = bundle;
   return bundles->n_bundles++;
 }
@@ -62,7 +69,6 @@ pod_bundles_init (PodBundles *bundles, uint32_t n_links, const double *capacity_
 
   bundles->n_links = n_links;
   bundles->bundle_of_link = g_new0 (uint32_t, n_links);
-  bundles->bundles = g_new (PodBundle, n_links);
   bundles->first_free_node = POD_NO_INDEX;
   for (uint32_t l = 0; l < n_links; l++)
     sorted[l] = (LinkCapacity){ capacity_units (capacity_bytes_per_s[l]), l };
@@ -105,7 +111,7 @@ take_node (PodBundles *bundles)
   if (bundles->n_nodes == bundles->n_nodes_allocated)
     {
       g_assert (bundles->n_nodes < POD_NO_INDEX / 2);
-      bundles->n_nodes_allocated = MAX (64, 2 * bundles->n_nodes_allocated);
+      bundles->n_nodes_allocated = MAX (64, bundles->n_nodes + bundles->n_nodes / 2);
       bundles->nodes = g_renew (PodNode, bundles->nodes, bundles->n_nodes_allocated);
     }
   return bundles->n_nodes++;

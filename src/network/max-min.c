@@ -18,11 +18,9 @@ typedef struct
 {
   PodU128 left;       /* capacity << 32 less what the fixed transfers take */
   PodU128 sum_shares; /* of the transfers that are not fixed */
-  uint64_t level;
   uint32_t n_unfixed;
   uint32_t first_user;
-  uint32_t link;
-  bool is_stale; /* level is only a lower bound */
+  bool is_stale; /* the heap's level is only a lower bound */
 } Link;
 
 typedef struct
@@ -122,7 +120,7 @@ reserve (PodMaxMin *solver, size_t n_entries, uint32_t n_transfers)
 static void
 reserve_for_links (PodMaxMin *solver)
 {
-  solver->n_links_allocated = MAX (64, 2 * solver->n_links_allocated);
+  solver->n_links_allocated = MAX (64, solver->n_links_allocated + solver->n_links_allocated / 2);
   solver->links = g_renew (Link, solver->links, solver->n_links_allocated);
   solver->heap = g_renew (HeapEntry, solver->heap, solver->n_links_allocated);
   solver->tied = g_renew (uint32_t, solver->tied, solver->n_links_allocated);
@@ -147,7 +145,7 @@ number_links (PodMaxMin *solver, const uint64_t *capacity)
               if (solver->n_links == solver->n_links_allocated)
                 reserve_for_links (solver);
               solver->links[solver->n_links++]
-                  = (Link){ .left = (PodU128) capacity[entry->link] << 32, .link = entry->link };
+                  = (Link){ .left = (PodU128) capacity[entry->link] << 32 };
               *number_plus_1 = solver->n_links;
             }
           Link *link = &solver->links[*number_plus_1 - 1];
@@ -156,8 +154,9 @@ number_links (PodMaxMin *solver, const uint64_t *capacity)
           solver->entry_link[position++] = *number_plus_1 - 1;
         }
     }
-  for (uint32_t l = 0; l < solver->n_links; l++)
-    solver->number_plus_1[solver->links[l].link] = 0;
+  for (uint32_t t = 0; t < solver->n_transfers; t++)
+    for (uint32_t i = 0; i < solver->n_entries[t]; i++)
+      solver->number_plus_1[solver->paths[t][i].link] = 0;
 }
 
 static void
@@ -192,7 +191,7 @@ scan_for_lowest (PodMaxMin *solver)
         continue;
       if (link->is_stale && entry.level <= lowest)
         {
-          link->level = entry.level = level_of (link->left, link->sum_shares);
+          entry.level = level_of (link->left, link->sum_shares);
           link->is_stale = false;
         }
       solver->heap[n_kept++] = entry;
@@ -235,9 +234,9 @@ pop_lowest (PodMaxMin *solver)
       Link *link = &solver->links[heap[0].link];
       if (link->n_unfixed > 0 && link->is_stale)
         {
-          link->level = level_of (link->left, link->sum_shares);
           link->is_stale = false;
-          sift_down (heap, solver->n_heap, 0, (HeapEntry){ link->level, heap[0].link });
+          sift_down (heap, solver->n_heap, 0,
+                     (HeapEntry){ level_of (link->left, link->sum_shares), heap[0].link });
           continue;
         }
       if (link->n_unfixed > 0)
@@ -298,14 +297,13 @@ fill (PodMaxMin *solver)
   solver->n_heap = solver->n_links;
   for (uint32_t l = 0; l < solver->n_links; l++)
     {
-      Link *link = &solver->links[l];
+      const Link *link = &solver->links[l];
       if (link->left != last_left || link->sum_shares != last_sum)
         {
           last_left = link->left;
           last_sum = link->sum_shares;
           last_level = level_of (last_left, last_sum);
         }
-      link->level = last_level;
       solver->heap[l] = (HeapEntry){ last_level, l };
     }
   while (solver->n_heap > 0 && n_visits_left >= solver->n_heap)

@@ -101,6 +101,7 @@ typedef struct
   uint64_t *capacity;   /* by kind, 1/256 bytes/s */
   PodLinkMeter *meters; /* (nullable) by bundle: NULL when nobody asks for bytes on links */
   uint32_t n_bundles;
+  uint32_t n_bundles_allocated;
   PodNode *nodes;
   uint32_t n_nodes;
   uint32_t n_nodes_allocated;
