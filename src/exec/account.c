@@ -379,31 +379,40 @@ watch (PodAccount *account, uint32_t rank, int64_t now_ps)
   memcpy (watched + 2, row + account->of_moving, n * sizeof (int64_t));
 }
 
+static G_GNUC_NO_INLINE void
+add_effects (PodAccount *account, uint32_t rank, const PodAccountEffect *effects, unsigned n, int64_t now_ps)
+{
+  PodAccountRank *r = &account->ranks[rank];
+  int64_t *row = pod_account_row (account, rank);
+  int64_t *by_moving = row + account->of_moving;
+  int64_t bytes = row[SUM_BYTES];
+
+  for (unsigned i = 0; i < n; i++)
+    {
+      by_moving[effects[i].moving] += effects[i].bytes;
+      bytes += effects[i].bytes;
+    }
+  row[SUM_BYTES] = bytes;
+  r->most_bytes = MAX (r->most_bytes, bytes);
+  if (bytes > r->peak_bytes)
+    {
+      r->peak_bytes = bytes;
+      pod_account_see_peak (account, rank, by_moving, now_ps);
+    }
+  if (account->watched != NULL)
+    watch (account, rank, now_ps);
+}
+
+/* Most ops have none. */
 bool
 pod_account_effects (PodAccount *account, uint32_t rank, uint32_t op, bool is_at_end, int64_t now_ps)
 {
   const PodAccountEffects *of_op = &account->effects_of_op[op];
-  const PodAccountEffect *effects = account->effects + of_op->first + (is_at_end ? of_op->n_at_start : 0);
   const unsigned n = is_at_end ? of_op->n_at_end : of_op->n_at_start;
-  PodAccountRank *r = &account->ranks[rank];
-  int64_t *row = pod_account_row (account, rank);
 
-  if (n == 0)
-    return false;
-  for (unsigned i = 0; i < n; i++)
-    {
-      row[account->of_moving + effects[i].moving] += effects[i].bytes;
-      row[SUM_BYTES] += effects[i].bytes;
-    }
-  r->most_bytes = MAX (r->most_bytes, row[SUM_BYTES]);
-  if (row[SUM_BYTES] > r->peak_bytes)
-    {
-      r->peak_bytes = row[SUM_BYTES];
-      pod_account_see_peak (account, rank, row + account->of_moving, now_ps);
-    }
-  if (account->watched != NULL)
-    watch (account, rank, now_ps);
-  return true;
+  if (n > 0)
+    add_effects (account, rank, account->effects + of_op->first + (is_at_end ? of_op->n_at_start : 0), n, now_ps);
+  return n > 0;
 }
 
 int64_t

@@ -71,11 +71,12 @@ kind_at (const PodContention *contention, uint32_t index)
 static uint32_t
 find_kind (PodContention *contention, uint32_t kernel, double wait_ps)
 {
-  const Kind new = { wait_ps, kernel, contention->first_kind[kernel] };
+  Kind new;
 
-  for (uint32_t k = new.next; k != NO_KIND; k = kind_at (contention, k)->next)
+  for (uint32_t k = contention->first_kind[kernel]; k != NO_KIND; k = kind_at (contention, k)->next)
     if (kind_at (contention, k)->wait_ps == wait_ps)
       return k;
+  new = (Kind){ wait_ps, kernel, contention->first_kind[kernel] };
   g_array_append_val (contention->kinds, new);
   return contention->first_kind[kernel] = contention->kinds->len - 1;
 }
