@@ -37,6 +37,7 @@ pod_network_withdraw (PodNetwork *network, uint32_t index)
 {
   PodTransfer *transfer = &network->transfers[index];
 
+  g_assert (network->bundles.meters == NULL);
   if (transfer->phase == POD_PHASE_BYTES || transfer->phase == POD_PHASE_ALONE)
     pod_bundles_leave (network, index);
   transfer->phase = POD_PHASE_FREE;

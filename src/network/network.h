@@ -126,7 +126,7 @@ typedef struct
 /* False when its rate is yet to be solved for. O(1). */
 bool pod_network_keep (const PodNetwork *network, uint32_t index, PodKeptTransfer *out,
                        PodTransferOrder *out_order);
-/* Takes it off; nobody is told. O(bundles of it). */
+/* Takes it off; nobody is told. Of a network that measures nothing. O(bundles of it). */
 void pod_network_withdraw (PodNetwork *network, uint32_t index);
 /* Puts transfers on that stand as @kept, in the order of their start, do, from now on; their events are pushed by pod_network_resume.
  * @out: their indices. O(entries + n^2). */

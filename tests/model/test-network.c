@@ -58,10 +58,20 @@ typedef struct
   int64_t at_ps;
 } End;
 
+/* A transfer under way. */
+typedef struct
+{
+  uint32_t tag;
+  uint32_t index;
+  PodKeptTransfer kept;
+  PodTransferOrder order;
+} Active;
+
 typedef struct
 {
   PodEventQueue *queue;
   PodNetwork *network;
+  GArray *active;   /* (element-type Active) */
   GArray *arrivals; /* (element-type Arrival) indexed by tag */
   GArray *ends;     /* (element-type End) in the order of the calls */
   bool is_starting;
@@ -73,11 +83,13 @@ static void
 start (Run *run, uint32_t tag)
 {
   const Arrival *arrival = &g_array_index (run->arrivals, Arrival, tag);
+  Active active = { .tag = tag };
 
   run->is_starting = true;
-  pod_network_start (run->network, arrival->path, arrival->n_entries, arrival->bytes,
-                     arrival->latency_ps, arrival->s_per_byte, tag);
+  active.index = pod_network_start (run->network, arrival->path, arrival->n_entries, arrival->bytes,
+                                    arrival->latency_ps, arrival->s_per_byte, tag);
   run->is_starting = false;
+  g_array_append_val (run->active, active);
 }
 
 static void
@@ -89,22 +101,34 @@ note_end (void *context, uint32_t tag)
 
   ck_assert (!run->is_starting);
   g_array_append_val (run->ends, end);
+  for (guint i = run->active->len; i-- > 0;)
+    if (g_array_index (run->active, Active, i).tag == tag)
+      g_array_remove_index_fast (run->active, i);
   if (next_plus_1 > 0)
     start (run, next_plus_1 - 1);
 }
 
 static Run *
-run_new (PodNetworkMode mode, uint32_t n_links, const double *capacity_bytes_per_s)
+run_new_unmeasured (PodNetworkMode mode, uint32_t n_links, const double *capacity_bytes_per_s)
 {
   Run *run = g_new0 (Run, 1);
 
   run->queue = pod_event_queue_new ();
   run->network = pod_network_new (mode, run->queue, NETWORK_KIND, n_links, capacity_bytes_per_s,
                                   note_end, run);
-  pod_network_measure (run->network);
+  run->active = g_array_new (FALSE, TRUE, sizeof (Active));
   run->arrivals = g_array_new (FALSE, TRUE, sizeof (Arrival));
   run->ends = g_array_new (FALSE, TRUE, sizeof (End));
   run->is_checked = true;
+  return run;
+}
+
+static Run *
+run_new (PodNetworkMode mode, uint32_t n_links, const double *capacity_bytes_per_s)
+{
+  Run *run = run_new_unmeasured (mode, n_links, capacity_bytes_per_s);
+
+  pod_network_measure (run->network);
   return run;
 }
 
@@ -114,6 +138,7 @@ run_free (Run *run)
   pod_network_free (run->network);
   pod_event_queue_free (run->queue);
   g_array_free (run->arrivals, TRUE);
+  g_array_free (run->active, TRUE);
   g_array_free (run->ends, TRUE);
   g_free (run);
 }
@@ -446,6 +471,80 @@ START_TEST (test_incremental_is_full)
 }
 END_TEST
 
+static int
+compare_numbers (const void *a, const void *b)
+{
+  const uint64_t x = ((const Active *) a)->order.number;
+  const uint64_t y = ((const Active *) b)->order.number;
+
+  return (x > y) - (x < y);
+}
+
+static int
+compare_dues (const void *a, const void *b)
+{
+  const uint64_t x = ((const Active *) a)->order.due_order;
+  const uint64_t y = ((const Active *) b)->order.due_order;
+
+  return (x > y) - (x < y);
+}
+
+/* Takes all transfers off and puts them back. False, and nothing is done, where a rate is yet to be solved for. */
+static bool
+put_back (Run *run)
+{
+  const guint n = run->active->len;
+  Active *active = (Active *) run->active->data;
+  PodKeptTransfer kept[N_TRANSFERS];
+  uint32_t index[N_TRANSFERS];
+
+  for (guint i = 0; i < n; i++)
+    if (!pod_network_keep (run->network, active[i].index, &active[i].kept, &active[i].order))
+      return false;
+  qsort (active, n, sizeof *active, compare_numbers);
+  for (guint i = 0; i < n; i++)
+    {
+      for (guint k = 0; k < n; k++)
+        active[i].kept.n_before += active[k].order.serial < active[i].order.serial;
+      pod_network_withdraw (run->network, active[i].index);
+      kept[i] = active[i].kept;
+    }
+  ck_assert_uint_eq (pod_network_n_active (run->network), 0);
+  pod_network_put (run->network, kept, n, index);
+  for (guint i = 0; i < n; i++)
+    active[i].index = index[i];
+  qsort (active, n, sizeof *active, compare_dues);
+  for (guint i = 0; i < n; i++)
+    pod_network_resume (run->network, active[i].index);
+  return true;
+}
+
+/* Transfers that are taken off the network and put back go on as if nothing had been. */
+START_TEST (test_put_back_goes_on)
+{
+  uint64_t random = 77;
+  unsigned n_put_back = 0;
+  g_autofree Scenario *scenario = g_new (Scenario, 1);
+
+  for (unsigned i = 0; i < 30; i++)
+    {
+      make_scenario (&random, scenario);
+      g_autoptr (Run) whole = run_scenario (scenario, POD_NETWORK_FLOW, false);
+      g_autoptr (Run) run = run_new_unmeasured (POD_NETWORK_FLOW, N_LINKS, scenario->capacity);
+
+      for (uint32_t t = 0; t < N_TRANSFERS; t++)
+        add (run, scenario->arrivals[t]);
+      schedule_arrivals (run);
+      while (step (run))
+        n_put_back += random_below (&random, 4) == 0 && run->active->len > 0 && put_back (run);
+      ck_assert_uint_eq (run->ends->len, whole->ends->len);
+      for (uint32_t t = 0; t < N_TRANSFERS; t++)
+        ck_assert_int_eq (end_of (run, t), end_of (whole, t));
+    }
+  ck_assert_uint_gt (n_put_back, 500);
+}
+END_TEST
+
 /* @before: the bytes at the last call. A picosecond's worth is taken back at the end of each
  * transfer. */
 static bool
@@ -714,6 +813,7 @@ network_suite (void)
   tcase_add_test (tests, test_two_links);
   tcase_add_test (tests, test_monotone);
   tcase_add_test (tests, test_incremental_is_full);
+  tcase_add_test (tests, test_put_back_goes_on);
   tcase_add_test (tests, test_bytes_are_conserved);
   tcase_add_test (tests, test_analytic_is_flow_without_contention);
   tcase_add_test (tests, test_unrelated_transfers_do_not_matter);

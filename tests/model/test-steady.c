@@ -132,6 +132,26 @@ START_TEST (test_steady_is_whole)
 }
 END_TEST
 
+/* Stages are not simulated where they are known to go on alike: of many events few are left. */
+START_TEST (test_few_events)
+{
+  static const char *const layouts[] = { "layout=tp=8 pp=4 dp=2", "layout=tp=2 pp=4 cp=8", "layout=tp=4 pp=4 dp=4", "layout=fsdp=16 pp=4" };
+  uint64_t n[2] = { 0, 0 };
+
+  for (unsigned i = 0; i < G_N_ELEMENTS (jobs); i++)
+    for (unsigned k = 0; k < G_N_ELEMENTS (layouts); k++)
+      if (strcmp (jobs[i][0], "topology=h100:8x8") == 0 && strcmp (jobs[i][1], layouts[k]) == 0 && jobs[i][4] == NULL)
+        {
+          g_autoptr (PodRun) whole = run_job (i, false);
+          g_autoptr (PodRun) steady = run_job (i, true);
+
+          n[0] += whole->exec->n_events;
+          n[1] += steady->exec->n_events;
+        }
+  ck_assert_msg (n[1] > 0 && n[0] > 8 * n[1], "%lu of %lu events", (unsigned long) n[1], (unsigned long) n[0]);
+}
+END_TEST
+
 int
 main (void)
 {
@@ -142,6 +162,7 @@ main (void)
 
   tcase_set_timeout (tcase, 120);
   tcase_add_loop_test (tcase, test_steady_is_whole, 0, G_N_ELEMENTS (jobs));
+  tcase_add_test (tcase, test_few_events);
   suite_add_tcase (suite, tcase);
   srunner_run_all (runner, CK_NORMAL);
   n_failed = srunner_ntests_failed (runner);

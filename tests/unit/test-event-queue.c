@@ -244,6 +244,36 @@ START_TEST (test_same_instant_push_while_popping)
 END_TEST
 
 /* In a process of its own by hand: Check's fork mode may be off. */
+/* The clock goes back, what is pushed there comes before all else, and nothing of what is later does. */
+START_TEST (test_clock_goes_back)
+{
+  g_autoptr (PodEventQueue) queue = pod_event_queue_new ();
+  PodEvent event;
+
+  for (uint32_t i = 0; i < 1000; i++)
+    pod_event_queue_push (queue, 1000 + 10 * i, 0, 0, i, 0);
+  for (uint32_t i = 0; i < 500; i++)
+    {
+      ck_assert (pod_event_queue_pop (queue, &event));
+      ck_assert_uint_eq (event.index, i);
+      ck_assert (!pod_event_queue_pop_before (queue, event.at_ps + 10, &event));
+      pod_event_queue_set_now (queue, event.at_ps - 500);
+      ck_assert (pod_event_queue_push (queue, event.at_ps - 100, 0, 1, 0, 0) < pod_event_queue_push (queue, event.at_ps - 100, 0, 1, 1, 0));
+      pod_event_queue_push (queue, event.at_ps - 400, 0, 1, 2, 0);
+      for (uint32_t k = 0; k < 3; k++)
+        {
+          ck_assert (pod_event_queue_pop_before (queue, 1000 + 10 * i, &event));
+          ck_assert_uint_eq (event.kind, 1);
+          ck_assert_uint_eq (event.index, (k + 2) % 3);
+        }
+      ck_assert (!pod_event_queue_pop_before (queue, 1000 + 10 * i, &event));
+      pod_event_queue_set_now (queue, 1000 + 10 * i);
+      ck_assert (pod_event_queue_check (queue));
+    }
+  ck_assert_uint_eq (pod_event_queue_n_pending (queue), 500);
+}
+END_TEST
+
 START_TEST (test_the_past_is_refused)
 {
   int status = 0;
@@ -282,6 +312,7 @@ event_queue_suite (void)
   tcase_add_test (tests, test_random_against_search);
   tcase_add_loop_test (tests, test_ladder, 0, 5);
   tcase_add_test (tests, test_same_instant_push_while_popping);
+  tcase_add_test (tests, test_clock_goes_back);
   tcase_add_test (tests, test_the_past_is_refused);
   suite_add_tcase (suite, tests);
   return suite;
