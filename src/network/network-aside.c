@@ -28,7 +28,8 @@ pod_network_keep (const PodNetwork *network, uint32_t index, PodKeptTransfer *ou
     .tag = transfer->tag,
     .phase = transfer->phase,
   };
-  *out_order = (PodTransferOrder){ transfer->number, transfer->serial, transfer->due_order };
+  *out_order = (PodTransferOrder){ transfer->number, has_rate ? transfer->serial : 0,
+                                   transfer->due_order };
   return true;
 }
 

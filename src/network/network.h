@@ -115,7 +115,7 @@ typedef struct
   uint32_t n_before; /* of those kept with it: how many came onto their links before it */
 } PodKeptTransfer;
 
-/* Its place among all: by their start, by when they came onto their links, and by their next event. */
+/* Its place among all: by their start, by when they came onto their links (0: not yet), and by their next event. */
 typedef struct
 {
   uint64_t number;
