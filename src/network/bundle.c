@@ -44,8 +44,7 @@ add_bundle (PodBundles *bundles, PodBundle bundle)
     {
       bundles->n_bundles_allocated
           = MIN (bundles->n_links, MAX (64, bundles->n_bundles + bundles->n_bundles / 4));
-      bundles->bundles
-          = g_renew (PodBundle, bundles->bundles, bundles->n_bundles_allocated);
+      bundles->bundles = g_renew (PodBundle, bundles->bundles, bundles->n_bundles_allocated);
     }
   bundles->bundles[bundles->n_bundles] = bundle;
   return bundles->n_bundles++;
@@ -79,7 +78,8 @@ pod_bundles_init (PodBundles *bundles, uint32_t n_links, const double *capacity_
       if (i == 0 || sorted[i].capacity != sorted[i - 1].capacity)
         {
           bundles->capacity[bundles->n_bundles] = sorted[i].capacity;
-          add_bundle (bundles, (PodBundle){ .first_node = POD_NO_INDEX, .kind = bundles->n_bundles });
+          add_bundle (bundles,
+                      (PodBundle){ .first_node = POD_NO_INDEX, .kind = bundles->n_bundles });
         }
       bundles->bundle_of_link[sorted[i].link] = bundles->n_bundles - 1;
       bundles->bundles[bundles->n_bundles - 1].n_links++;
@@ -264,8 +264,7 @@ pod_bundles_enter_alone (PodNetwork *network, uint32_t index)
 
   find_pieces (bundles, &network->transfers[index]);
   for (uint32_t p = 0; p < bundles->n_pieces; p++)
-    is_alone = is_alone
-               && bundles->bundles[bundles->pieces[p].bundle].first_node == POD_NO_INDEX;
+    is_alone = is_alone && bundles->bundles[bundles->pieces[p].bundle].first_node == POD_NO_INDEX;
   if (is_alone)
     put_on_pieces (network, index);
   return is_alone;
@@ -318,8 +317,7 @@ check_bundle (const PodNetwork *network, uint32_t index)
         load += (PodU128) node->share_q32 * transfer->rate;
       previous = i;
     }
-  return bundle->n_links > 0
-         && (bundles->meters == NULL || load == bundles->meters[index].load);
+  return bundle->n_links > 0 && (bundles->meters == NULL || load == bundles->meters[index].load);
 }
 
 /* Its nodes stand for as many links as its path has, and every entry is in a bundle that it is on

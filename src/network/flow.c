@@ -138,7 +138,8 @@ pod_flow_rate_alone (const PodNetwork *network, const PodTransfer *transfer)
 
       /* Bundles of one kind follow each other, and a division is what it costs */
       if (kind != last_kind || node->share_q32 != last_share_q32)
-        rate = MIN (rate, pod_max_min_rate_alone (network->bundles.capacity[kind], node->share_q32));
+        rate
+            = MIN (rate, pod_max_min_rate_alone (network->bundles.capacity[kind], node->share_q32));
       last_kind = kind;
       last_share_q32 = node->share_q32;
       i = node->next_of_transfer;
@@ -179,7 +180,8 @@ solve_component (PodNetwork *network, const PodBundle *bundle)
   uint64_t *rates = &g_array_index (flow->rates, uint64_t, 0);
   for (guint i = 0; i < n_members; entry += n_entries[i], i++)
     paths[i] = entry;
-  pod_max_min_solve (flow->solver, &g_array_index (flow->capacity, uint64_t, 0), paths, n_entries, n_members, rates);
+  pod_max_min_solve (flow->solver, &g_array_index (flow->capacity, uint64_t, 0), paths, n_entries,
+                     n_members, rates);
   for (guint i = 0; i < n_members; i++)
     {
       uint32_t index = g_array_index (flow->members, uint32_t, i);

@@ -127,7 +127,7 @@ typedef struct
   GArray *component; /* (element-type uint32_t) bundles, in the order in which they are met */
   GArray *capacity;  /* (element-type uint64_t) of each */
   GArray *members;   /* (element-type uint32_t) transfers */
-  GArray *entries;   /* (element-type PodPathEntry) of all members, their links being places in component */
+  GArray *entries;   /* (element-type PodPathEntry) of all members, links are places in component */
   GArray *n_entries; /* (element-type uint32_t) by member */
   GArray *paths;     /* (element-type PodPathEntry *) by member, into entries */
   GArray *rates;     /* (element-type uint64_t) by member */
