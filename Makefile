@@ -384,7 +384,7 @@ help:
 	@echo 'make run          install what is missing, build, simulate one training step (results in build/run)'
 	@echo 'make check        install what is missing, build, run every test; UPDATE=1 TESTS="WORD..." V=1'
 	@echo 'make check-browser, bench, fuzz    tests in a browser, speed, libFuzzer (clang)'
-	@echo 'make bench-growth                 how a step grows with ranks, layers and microbatches; GROWTH=131072 ranks at most'
+	@echo 'make bench-growth                 how a step grows with ranks, layers and microbatches, and what a rank takes; GROWTH=131072 ranks at most'
 	@echo 'make calibrate-training           what steps lose, fitted to half of the published ones (docs/validation.md)'
 	@echo 'make calibrate, validate           cost tables from the measured ones, and their errors (docs/model/libraries.md, kernels.md)'
 	@echo 'make published-layouts            published layouts beside the best that a search finds (docs/guide/search.md)'
