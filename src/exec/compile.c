@@ -243,18 +243,23 @@ set_like (PodTaskGraph *graph, uint32_t index, uint32_t other)
   g_array_index (graph->tasks, PodTask, task->op).like = task->like;
 }
 
-/* Returns: (nullable) that of @firsts (element-type uint32_t) which the last of the graph's blocks is like */
+/* Returns: (nullable) that of @firsts (element-type uint32_t) which the last of the graph's blocks is like. It comes to their front, for the next
+ * layer is mostly like it, too; none of them is like another, so that their order decides nothing. */
 static const PodBlock *
-find_first (const PodProgram *program, const PodTaskGraph *graph, const GArray *firsts, bool are_kin)
+find_first (const PodProgram *program, const PodTaskGraph *graph, GArray *firsts, bool are_kin)
 {
   const PodBlock *last = &g_array_index (graph->blocks, PodBlock, graph->blocks->len - 1);
 
   for (guint f = 0; f < firsts->len; f++)
     {
-      const PodBlock *first = &g_array_index (graph->blocks, PodBlock, g_array_index (firsts, uint32_t, f));
+      const uint32_t index = g_array_index (firsts, uint32_t, f);
+      const PodBlock *first = &g_array_index (graph->blocks, PodBlock, index);
 
-      if (are_like_blocks (program, graph, last, first, are_kin))
-        return first;
+      if (!are_like_blocks (program, graph, last, first, are_kin))
+        continue;
+      g_array_index (firsts, uint32_t, f) = g_array_index (firsts, uint32_t, 0);
+      g_array_index (firsts, uint32_t, 0) = index;
+      return first;
     }
   return NULL;
 }
