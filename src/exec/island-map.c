@@ -1,24 +1,9 @@
 #include <string.h>
 
+#include "base/union-find.h"
 #include "exec/islands-private.h"
 
 /* Who is on which island: ranks of one program that meet, and those whose transfers take the same links. */
-
-static uint32_t
-root_of (uint32_t *parent, uint32_t i)
-{
-  while (parent[i] != i)
-    i = parent[i] = parent[parent[i]];
-  return i;
-}
-
-static void
-unite (uint32_t *parent, uint32_t a, uint32_t b)
-{
-  a = root_of (parent, a);
-  b = root_of (parent, b);
-  parent[MAX (a, b)] = MIN (a, b);
-}
 
 /* The first running rank of each group of a communicator. Returns: (transfer full) UINT32_MAX where there is none. */
 static uint32_t *
@@ -61,7 +46,7 @@ unite_groups (const PodExec *exec, uint32_t comm, const uint32_t *first, uint32_
       const uint32_t group = pod_fold_group_of (exec->fold, comm, rank);
 
       if (group != UINT32_MAX)
-        unite (parent, rank, first[group]);
+        pod_set_join (parent, rank, first[group]);
     }
 }
 
@@ -82,7 +67,7 @@ unite_links (const PodExec *exec, uint32_t route, uint32_t *parent, uint32_t *ow
 
           if (*of_link == UINT32_MAX)
             *of_link = first[g];
-          unite (parent, first[g], *of_link);
+          pod_set_join (parent, first[g], *of_link);
         }
     }
 }
@@ -130,7 +115,7 @@ make_islands (PodIslands *islands, const PodExec *exec, uint32_t *parent)
   for (uint32_t i = 0; i < n_running; i++)
     {
       const uint32_t rank = pod_exec_running (exec, i);
-      const uint32_t root = root_of (parent, rank);
+      const uint32_t root = pod_set_root (parent, rank);
       PodIsland *island;
 
       if (root == rank)

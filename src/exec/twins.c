@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/mix.h"
+#include "base/union-find.h"
 #include "exec/run-private.h"
 
 /* Represented ranks that differ by nothing but collectives of the step's end do the same until then. Where dp's reductions take a tree, the
@@ -86,22 +87,6 @@ find_late (PodTwins *twins, const PodExec *exec)
 
 /* -- components ---- */
 
-static uint32_t
-root_of (const uint32_t *component, uint32_t rank)
-{
-  while (component[rank] != rank)
-    rank = component[rank];
-  return rank;
-}
-
-static void
-join (uint32_t *component, uint32_t a, uint32_t b)
-{
-  a = root_of (component, a);
-  b = root_of (component, b);
-  component[MAX (a, b)] = MIN (a, b);
-}
-
 /* By rank: the next one of the same @key, which is the lowest rank of that key. */
 static void
 list_alike (const uint32_t *key, uint32_t n_ranks, uint32_t *out_next)
@@ -135,11 +120,11 @@ find_components (PodTwins *twins, const PodFold *fold)
             continue;
           if (first[group] == UINT32_MAX)
             first[group] = rank;
-          join (twins->component, first[group], rank);
+          pod_set_join (twins->component, first[group], rank);
         }
     }
   for (uint32_t rank = fold->n_ranks; rank-- > 0;)
-    twins->component[rank] = root_of (twins->component, rank);
+    twins->component[rank] = pod_set_root (twins->component, rank);
   list_alike (twins->component, fold->n_ranks, twins->beside);
 }
 

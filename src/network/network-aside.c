@@ -41,11 +41,7 @@ pod_network_withdraw (PodNetwork *network, uint32_t index)
   g_assert (network->bundles.meters == NULL);
   if (transfer->phase == POD_PHASE_BYTES || transfer->phase == POD_PHASE_ALONE)
     pod_bundles_leave (network, index);
-  transfer->phase = POD_PHASE_FREE;
-  transfer->generation++;
-  transfer->next_free = network->first_free;
-  network->first_free = index;
-  network->n_active--;
+  pod_network_free_slot (network, index);
   if (network->mode == POD_NETWORK_FLOW)
     pod_network_schedule_solve (network);
 }

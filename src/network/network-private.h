@@ -195,6 +195,8 @@ void pod_network_set_rate (PodNetwork *network, uint32_t index, uint64_t rate);
 void pod_network_schedule_solve (PodNetwork *network);
 /* A slot, whose generation alone says something. */
 uint32_t pod_network_take_slot (PodNetwork *network);
+/* Its transfer is over, or nowhere: what is pending for it is stale. */
+void pod_network_free_slot (PodNetwork *network, uint32_t index);
 /* Its next event comes in @delay_ps. */
 void pod_network_schedule (PodNetwork *network, uint32_t index, int64_t delay_ps);
 /* Somebody comes to the links of a transfer that was alone: it goes on as others do. */

@@ -305,6 +305,18 @@ leave_links (PodNetwork *network, uint32_t index)
     pod_network_schedule_solve (network);
 }
 
+void
+pod_network_free_slot (PodNetwork *network, uint32_t index)
+{
+  PodTransfer *transfer = &network->transfers[index];
+
+  transfer->phase = POD_PHASE_FREE;
+  transfer->generation++;
+  transfer->next_free = network->first_free;
+  network->first_free = index;
+  network->n_active--;
+}
+
 static void
 end_transfer (PodNetwork *network, uint32_t index)
 {
@@ -313,11 +325,7 @@ end_transfer (PodNetwork *network, uint32_t index)
 
   if (transfer->phase == POD_PHASE_BYTES || transfer->phase == POD_PHASE_ALONE)
     leave_links (network, index);
-  transfer->phase = POD_PHASE_FREE;
-  transfer->generation++;
-  transfer->next_free = network->first_free;
-  network->first_free = index;
-  network->n_active--;
+  pod_network_free_slot (network, index);
   /* Last: it may start transfers, and they may move the pool */
   network->done (network->context, tag);
 }
