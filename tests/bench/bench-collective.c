@@ -146,6 +146,7 @@ main (int argc, char **argv)
   static const Case cases[] = {
     { "all-reduce, ring of 8", "tpu-v5p:8,unchecked,wrap=x", NULL, POD_ALL_REDUCE, false, 10, 1 },
     { "the same, folded", "tpu-v5p:8,unchecked,wrap=x", NULL, POD_ALL_REDUCE, true, 10, 1 },
+    { "all-reduce, ring of 4,096", "tpu-v5p:4096,unchecked,wrap=x", NULL, POD_ALL_REDUCE, false, 1e3, 1 },
     { "all-reduce, 8 ranks of a switch, ring", "h100:8", "ring", POD_ALL_REDUCE, false, 10, 1 },
     { "all-reduce, 16 x 16 x 16, folded", "tpu-v5p:16x16x16", NULL, POD_ALL_REDUCE, true, 1e3, 1 },
     { "all-reduce, 16 x 16 x 16, every link", "tpu-v5p:16x16x16", NULL, POD_ALL_REDUCE, false,
