@@ -8,7 +8,6 @@
 
 typedef struct
 {
-  const PodIslands *islands;
   const PodExec *exec;
   const PodIsland *a;
   const PodIsland *b;
@@ -16,7 +15,6 @@ typedef struct
   uint32_t *from;    /* and back */
 } Pair;
 
-/* A communicator's meetings of an island are those of its groups, in their order: the group of the one that the other's is put for. */
 static uint32_t
 comm_of_meeting (const PodExec *exec, uint32_t m)
 {
@@ -33,18 +31,21 @@ are_like_meetings (const Pair *pair, guint i, uint32_t comm)
   const PodExec *exec = pair->exec;
   const uint32_t m = g_array_index (pair->a->meetings, uint32_t, i);
   const uint32_t n = g_array_index (pair->b->meetings, uint32_t, i);
+  uint32_t g, h;
 
-  if (n < exec->first_meeting[comm] || n >= exec->first_meeting[comm + 1] || pod_fold_n_expected (exec->fold, comm, pod_exec_meeting_group (exec, comm, m)) != pod_fold_n_expected (exec->fold, comm, pod_exec_meeting_group (exec, comm, n))
-      || (m - exec->first_meeting[comm]) % exec->n_channels[comm] != (n - exec->first_meeting[comm]) % exec->n_channels[comm])
+  if (n < exec->first_meeting[comm] || n >= exec->first_meeting[comm + 1] || (m - exec->first_meeting[comm]) % exec->n_channels[comm] != (n - exec->first_meeting[comm]) % exec->n_channels[comm])
+    return false;
+  g = pod_exec_meeting_group (exec, comm, m);
+  h = pod_exec_meeting_group (exec, comm, n);
+  if (pod_fold_n_expected (exec->fold, comm, g) != pod_fold_n_expected (exec->fold, comm, h))
     return false;
   for (guint r = 0; r < pair->a->ranks->len; r++)
-    if ((pod_fold_group_of (exec->fold, comm, pod_island_rank (pair->a, r)) == pod_exec_meeting_group (exec, comm, m))
-        != (pod_fold_group_of (exec->fold, comm, pod_island_rank (pair->b, r)) == pod_exec_meeting_group (exec, comm, n)))
+    if ((pod_fold_group_of (exec->fold, comm, pod_island_rank (pair->a, r)) == g) != (pod_fold_group_of (exec->fold, comm, pod_island_rank (pair->b, r)) == h))
       return false;
   return true;
 }
 
-/* @out: the pair's link of the other. Returns whether it is the same that it was, or was none */
+/* Puts @other for @link. Returns whether that is what was put for it before, if anything was */
 static bool
 pair_links (uint32_t *of, uint32_t link, uint32_t other)
 {
@@ -105,7 +106,7 @@ are_alike (const Pair *pair)
 void
 pod_islands_find_kinds (PodIslands *islands, const PodExec *exec)
 {
-  Pair pair = { .islands = islands, .exec = exec, .link_of = g_new (uint32_t, exec->fold->n_links + 1), .from = g_new (uint32_t, exec->fold->n_links + 1) };
+  Pair pair = { .exec = exec, .link_of = g_new (uint32_t, exec->fold->n_links + 1), .from = g_new (uint32_t, exec->fold->n_links + 1) };
 
   islands->kinds = g_ptr_array_new_with_free_func ((GDestroyNotify) g_hash_table_unref);
   for (guint i = 0; i < islands->n; i++)

@@ -159,7 +159,6 @@ try_sleep (PodIslands *islands, PodIsland *island, PodExec *exec, guint index, P
     return;
   if (walk.first < island->path->len)
     pod_islands_join_path (islands, exec, island, &walk, true);
-
   island->from = state;
   island->from_ps = now_ps;
   pod_island_pause (exec, island);
@@ -178,7 +177,6 @@ pod_islands_look (PodIslands *islands, PodExec *exec, const PodEvent *event)
       || island->ranks->len > POD_MOST_ISLAND_RANKS || pod_runner_n_ended (exec->runner, event->index) == island->n_seen)
     return;
   island->n_seen = pod_runner_n_ended (exec->runner, event->index);
-
   state = pod_island_save (exec, island, islands->words) ? pod_islands_intern (islands, island) : NULL;
   if (island->last != NULL && state != NULL)
     pod_islands_learn (islands, exec, island, state, now_ps);
@@ -271,7 +269,6 @@ pod_islands_touch (PodIslands *islands, PodExec *exec, uint32_t meeting, uint32_
     {
       PodIsland *island = &islands->islands[__builtin_ctzll (left)];
 
-
       if (island->from != NULL)
         wake (island, exec, pod_event_queue_now (exec->queue));
       island->last = NULL;
@@ -312,14 +309,11 @@ uint32_t
 pod_islands_reach (const PodIslands *islands, uint32_t rank)
 {
   const PodIsland *island = &islands->islands[islands->of_rank[rank]];
-  uint32_t step;
-  guint i = 0;
+  const uint32_t i = pod_island_index (island, rank);
+  uint32_t step = island->step[i];
 
   if (island->from == NULL)
     return 0;
-  while (pod_island_rank (island, i) != rank)
-    i++;
-  step = island->step[i];
   for (guint e = 0; e < island->path->len; e++)
     {
       const PodIslandLeg *leg = &g_array_index (island->path, PodIslandLeg, e);
