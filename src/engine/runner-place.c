@@ -6,7 +6,7 @@
 enum
 {
   BEFORE = 1, /* steps around the rank's */
-  AHEAD = 2,
+  AHEAD = POD_PLACE_AHEAD,
   N_AROUND = BEFORE + 1 + AHEAD,
 };
 

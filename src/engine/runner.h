@@ -61,6 +61,8 @@ void pod_runner_skip (PodRunner *runner, uint32_t rank, uint32_t from, uint32_t 
  * Where a rank stands, counted from its step: pod_runner_n_place numbers that are the same wherever it stands alike and goes on alike. Streams
  * whose head is outward, or far ahead, are told apart only by that. */
 
+#define POD_PLACE_AHEAD 2 /* steps ahead of the rank's that a place knows of */
+
 /* What a stream that is far ahead, or outward, waits for: tasks of another one. */
 typedef struct
 {

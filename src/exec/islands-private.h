@@ -8,7 +8,7 @@
 enum
 {
   POD_MOST_ISLANDS = 64,      /* bits of a set */
-  POD_MOST_ISLAND_RANKS = 96, /* of one: states of large ones cost more than they save */
+  POD_MOST_ISLAND_RANKS = 96, /* of one: larger ones, as of many replicas that share links, are simulated whole */
 };
 
 typedef struct PodIslandState PodIslandState;

@@ -11,11 +11,6 @@
  * it is touched: then it is put where it last was known to be by that time, and the clock goes back to there for the few events that lie between.
  * All is as it would have been, to the picosecond. Timelines would not see it: such runs are simulated whole. */
 
-enum
-{
-  N_AHEAD = 2, /* steps that a place looks ahead (engine/runner-place.c) */
-};
-
 /* From here on it is seen what comes. */
 static void
 set_last (const PodExec *exec, PodIsland *island, PodIslandState *state, int64_t now_ps)
@@ -39,10 +34,8 @@ is_within (const PodExec *exec, const PodIsland *island, const PodIslandState *s
   for (guint l = 0; l < island->limits->len; l++)
     {
       const PodLaneLimit *limit = &g_array_index (island->limits, PodLaneLimit, l);
-      guint i = 0;
+      const uint32_t i = pod_island_index (island, limit->rank);
 
-      while (pod_island_rank (island, i) != limit->rank)
-        i++;
       if (!pod_runner_is_within (exec->runner, limit, step[i], pod_island_place (exec, state, i)))
         return false;
     }
@@ -126,7 +119,7 @@ n_more (const PodExec *exec, const PodIsland *island, const PodIslandState *stat
   return n;
 }
 
-/* Puts the island to sleep in @state, where it is now, when what is known is long enough. */
+/* Puts the island to sleep in @state, where it is now, when it is known what comes. */
 static void
 try_sleep (PodIslands *islands, PodIsland *island, PodExec *exec, guint index, PodIslandState *state, int64_t now_ps)
 {
@@ -320,7 +313,7 @@ pod_islands_reach (const PodIslands *islands, uint32_t rank)
 
       step += leg->n * leg->edge->n_steps[i];
     }
-  return step + N_AHEAD;
+  return step + POD_PLACE_AHEAD;
 }
 
 void

@@ -599,6 +599,72 @@ START_TEST (test_file_refusals)
 }
 END_TEST
 
+/* What the links below one of a tree carry at most: all that can come up to it, or all that it can go down to. */
+static double
+rate_below (const PodTopology *topology, const PodLink *link)
+{
+  double sum = 0;
+
+  for (uint32_t i = 0; i < topology->n_links; i++)
+    {
+      PodLink below;
+
+      pod_topology_link (topology, i, &below);
+      if ((below.kind == POD_LINK_NIC && link->dim == 0)
+          || (below.kind == POD_LINK_TREE && below.dim + 1 == link->dim))
+        sum += link->sign > 0 ? (below.to == link->from) * below.bytes_per_s.nominal
+                              : (below.from == link->to) * below.bytes_per_s.nominal;
+    }
+  return sum;
+}
+
+/* Machines whose groups are full, by whether uplinks of a level are thinned, and by whether any are not. */
+static const struct
+{
+  const char *text;
+  bool has_slack;
+  bool has_tight;
+} slack_cases[] = {
+  { "h100:8x64", true, false },
+  { "h100:8x64,oversub=2", false, true },
+  { "h100:8x64,oversub=1.5", false, true },
+  { "h100:8x64,rails=1", true, false },
+  { "h100:8x64,tree=3,oversub=1/2", true, true },
+  { "h100:8x64,tree=3,oversub=2/1", true, true },
+  { "mi250x:4x64", true, false },
+  { "gb200:72x16", true, false },
+  { "h100:8x4", false, false },
+  { "tpu-v5p:4x4x4*4,oversub=2", false, true },
+};
+
+/* Links that are said to hold nobody up cannot be filled by those below them; the other ones of a tree can. */
+START_TEST (test_slack)
+{
+  g_autoptr (PodTopology) topology = load (slack_cases[_i].text);
+  bool has_slack = false, has_tight = false;
+
+  for (uint32_t i = 0; i < topology->n_links; i++)
+    {
+      const bool is_slack = pod_topology_link_is_slack (topology, i);
+      PodLink link;
+
+      pod_topology_link (topology, i, &link);
+      has_slack |= is_slack;
+      if (link.kind != POD_LINK_TREE)
+        {
+          ck_assert (!is_slack);
+          continue;
+        }
+      has_tight |= !is_slack;
+      if (is_slack)
+        ck_assert_double_le (rate_below (topology, &link), link.bytes_per_s.nominal * (1 + 1e-12));
+      else
+        ck_assert_double_gt (rate_below (topology, &link), link.bytes_per_s.nominal * (1 + 1e-12));
+    }
+  ck_assert (has_slack == slack_cases[_i].has_slack && has_tight == slack_cases[_i].has_tight);
+}
+END_TEST
+
 static Suite *
 topology_suite (void)
 {
@@ -612,6 +678,7 @@ topology_suite (void)
   tcase_add_loop_test (tests, test_named_machines, 0, G_N_ELEMENTS (named_cases));
   tcase_add_test (tests, test_every_file_is_named_above);
   tcase_add_test (tests, test_planes);
+  tcase_add_loop_test (tests, test_slack, 0, G_N_ELEMENTS (slack_cases));
   tcase_add_test (tests, test_set);
   tcase_add_loop_test (tests, test_set_refusals, 0, G_N_ELEMENTS (set_refusals));
   tcase_add_loop_test (tests, test_round_trip, 0, G_N_ELEMENTS (written));
