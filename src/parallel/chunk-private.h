@@ -37,6 +37,12 @@ typedef struct
   uint32_t blocks[POD_N_SLOTS][POD_N_EDGES]; /* made when first asked for */
 } PodChunk;
 
+static inline const PodUnitPlan *
+pod_chunk_unit (const PodChunk *chunk, guint index)
+{
+  return &g_array_index (chunk->units, PodUnitPlan, index);
+}
+
 /* The block of a slot at @edge. */
 uint32_t pod_chunk_block (PodChunk *chunk, PodSlotKind kind, unsigned edge);
 /* The same as a copy of @block, that slot's of @like, whose units and neighbours are of the same kind. */
@@ -45,3 +51,21 @@ uint32_t pod_chunk_block_like (const PodChunk *chunk, const PodChunk *like, uint
 uint32_t pod_chunk_pair (PodChunk *forward, unsigned forward_edge, PodChunk *backward, unsigned backward_edge);
 /* Sets n_tail_ops, once units and communicators are there; @alike: (nullable) one that has been set, with equal units. */
 void pod_chunk_init (PodChunk *chunk, const PodChunk *alike);
+
+/* ---- chunk-repeat.c ---- */
+/* Where a pass over the units of a chunk stands before one of them: all that decides, with the unit's plan, which ops it gets. */
+typedef struct
+{
+  PodBuilderMark mark;
+  uint32_t value;
+  PodBucket buckets[2];
+} PodStanding;
+
+PodStanding pod_chunk_stand (const PodChunk *chunk, uint32_t value);
+/* Whether backward comes to the unit at @index first of those that are run again together with it. */
+bool pod_chunk_is_run_again (const PodChunk *chunk, guint index);
+/* Whether the unit at @index gets the ops of the one before it once more: layers of equal plans, all that they can wait for one unit's ops apart,
+ * and neither at an end of the chunk. @last_of: last op of each unit so far; @step: 1 forward, -1 backward. */
+bool pod_chunk_is_repeated (const PodChunk *chunk, guint index, int step, const PodStanding *before, const PodStanding *now, const GArray *last_of);
+/* Ops of the unit before, for the one at @index. @last: that one's pass; becomes this one's. */
+void pod_chunk_repeat (PodChunk *chunk, guint index, const PodStanding *before, PodPass *last);

@@ -16,12 +16,6 @@ static const char *const edge_names[POD_N_EDGES] = {
   [POD_EDGE_FIRST | POD_EDGE_LAST] = "only ",
 };
 
-static const PodUnitPlan *
-unit_at (const PodChunk *chunk, guint index)
-{
-  return &g_array_index (chunk->units, PodUnitPlan, index);
-}
-
 /* Gathers of a unit's weights, POD_NO_OP none. */
 typedef struct
 {
@@ -35,7 +29,7 @@ static PodPass
 pass_new (PodChunk *chunk, guint unit, PodPhase phase, uint32_t value, Weights weights)
 {
   return (PodPass){ .emitter = chunk->emitter,
-                    .unit = unit_at (chunk, unit),
+                    .unit = pod_chunk_unit (chunk, unit),
                     .phase = phase,
                     .weights = weights.dense,
                     .expert_weights = weights.experts,
@@ -115,7 +109,7 @@ free_all_gathered (PodChunk *chunk, uint32_t last)
 
   for (guint i = 0; emitter->is_synced_once && i < chunk->units->len; i++)
     {
-      const PodUnitPlan *unit = unit_at (chunk, i);
+      const PodUnitPlan *unit = pod_chunk_unit (chunk, i);
 
       if (emitter->fsdp_comm != POD_NO_COMM)
         pod_builder_free_buffer (&emitter->builder, last, emitter->label_gathered, gathered_bytes (emitter, unit->gathered_params));
@@ -236,115 +230,12 @@ fetch_from_host (PodChunk *chunk, const PodUnitPlan *unit, const GArray *last_of
   return op;
 }
 
-/* ---- layers that repeat ---- */
-
-/* Whether backward comes to the unit at @index first of those that are run again together with it. */
-static bool
-is_run_again (const PodChunk *chunk, guint index)
-{
-  const PodUnitPlan *unit = unit_at (chunk, index);
-
-  return unit->makes != 0
-         && (index + 1 == chunk->units->len || unit_at (chunk, index + 1)->makes == 0 || unit_at (chunk, index + 1)->group_first != unit->group_first);
-}
-
-/* Where a pass over the units of a chunk stands before one of them: all that decides, with the unit's plan, which ops it gets. */
-typedef struct
-{
-  PodBuilderMark mark;
-  uint32_t value;
-  PodBucket buckets[2];
-} Standing;
-
-static Standing
-stand (const PodChunk *chunk, uint32_t value)
-{
-  return (Standing){ .mark = pod_builder_mark (&chunk->emitter->builder), .value = value, .buckets = { chunk->buckets[0], chunk->buckets[1] } };
-}
-
-/* Whether @now is @before, @n ops later. */
-static bool
-is_op_later (uint32_t before, uint32_t now, uint32_t n)
-{
-  return before == POD_NO_OP || now == POD_NO_OP ? before == now : now - before == n;
-}
-
-static bool
-is_standing_later (const Standing *before, const Standing *now, uint32_t n)
-{
-  bool is_later = is_op_later (before->value, now->value, n);
-
-  for (unsigned b = 0; b < G_N_ELEMENTS (now->buckets); b++)
-    {
-      const PodBucket *x = &before->buckets[b];
-      const PodBucket *y = &now->buckets[b];
-
-      is_later = is_later && x->bytes == y->bytes && (x->bytes == 0 || is_op_later (x->after, y->after, n));
-    }
-  return is_later;
-}
-
-/* How many units back gathers of weights and copies from the host wait for an op. */
-static guint
-reach (const PodChunk *chunk, const PodUnitPlan *unit)
-{
-  const PodEmitter *emitter = chunk->emitter;
-  const bool has_gathers = emitter->fsdp_comm != POD_NO_COMM || emitter->experts.fsdp_comm != POD_NO_COMM;
-
-  return MAX (has_gathers ? emitter->job->prefetch + 1 : 0, unit->offload_bytes != 0 ? 2 : 0);
-}
-
-/* Whether the unit at @index gets the ops of the one before it once more: layers of equal plans, all that they can wait for one unit's ops apart,
- * and neither at an end of the chunk. @last_of: last op of each unit so far; @step: 1 forward, -1 backward. */
-static bool
-is_repeated (const PodChunk *chunk, guint index, int step, const Standing *before, const Standing *now, const GArray *last_of)
-{
-  const PodUnitPlan *unit = unit_at (chunk, index);
-  const PodUnitPlan *last = unit_at (chunk, index - (guint) step);
-  const uint32_t n = now->mark.n_ops - before->mark.n_ops;
-  const guint position = last_of->len;
-  const guint most = reach (chunk, unit);
-
-  if (position < MAX (most + 1, 2) || index == 0 || index + 1 == chunk->units->len || unit->kind != POD_UNIT_LAYER || !pod_units_are_alike (unit, last))
-    return false;
-  if (is_run_again (chunk, index) != is_run_again (chunk, index - (guint) step) || unit->group_first - index != last->group_first - (index - (guint) step))
-    return false;
-  for (guint p = position - most; p < position; p++)
-    if (!is_op_later (g_array_index (last_of, uint32_t, p - 1), g_array_index (last_of, uint32_t, p), n))
-      return false;
-  return is_standing_later (before, now, n);
-}
-
-static uint32_t
-later (uint32_t op, uint32_t n)
-{
-  return op == POD_NO_OP ? POD_NO_OP : op + n;
-}
-
-/* Ops of the unit before, for the one at @index. @last: that one's pass; becomes this one's. */
-static void
-repeat (PodChunk *chunk, guint index, const Standing *before, PodPass *last)
-{
-  const PodUnitPlan *unit = unit_at (chunk, index);
-  const uint32_t n = pod_builder_repeat (&chunk->emitter->builder, before->mark, unit->layer - last->unit->layer);
-
-  last->unit = unit;
-  last->weights = later (last->weights, n);
-  last->expert_weights = later (last->expert_weights, n);
-  last->value = later (last->value, n);
-  last->gathered = later (last->gathered, n);
-  last->first_compute = later (last->first_compute, n);
-  last->last_compute = later (last->last_compute, n);
-  for (unsigned b = 0; b < G_N_ELEMENTS (chunk->buckets); b++)
-    chunk->buckets[b].after = later (chunk->buckets[b].after, n);
-}
-
 /* ---- forward ---- */
 
 static void
 forward_unit (PodChunk *chunk, guint index, unsigned edge, uint32_t value, const GArray *last_of, PodPass *out)
 {
-  const PodUnitPlan *unit = unit_at (chunk, index);
+  const PodUnitPlan *unit = pod_chunk_unit (chunk, index);
   Weights weights = gather_weights (chunk, unit, POD_PHASE_FORWARD, edge, last_of, index);
 
   *out = pass_new (chunk, index, POD_PHASE_FORWARD, value, weights);
@@ -365,15 +256,15 @@ forward_ops (PodChunk *chunk, unsigned edge)
   PodBuilder *builder = &emitter->builder;
   g_autoptr (GArray) last_of = g_array_new (FALSE, FALSE, sizeof (uint32_t));
   uint32_t value = receive (chunk, chunk->recv_act, chunk->is_back ? POD_STREAM_RECV_ACT_BACK : POD_STREAM_RECV_ACT, POD_PHASE_FORWARD, "receive activations");
-  Standing before = { 0 };
+  PodStanding before = { 0 };
   PodPass pass = { 0 };
 
   for (guint i = 0; i < chunk->units->len; i++)
     {
-      const Standing now = stand (chunk, value);
+      const PodStanding now = pod_chunk_stand (chunk, value);
 
-      if (is_repeated (chunk, i, 1, &before, &now, last_of))
-        repeat (chunk, i, &before, &pass);
+      if (pod_chunk_is_repeated (chunk, i, 1, &before, &now, last_of))
+        pod_chunk_repeat (chunk, i, &before, &pass);
       else
         forward_unit (chunk, i, edge, value, last_of, &pass);
       before = now;
@@ -522,7 +413,7 @@ static void
 backward_unit (PodChunk *chunk, guint index, PodPart part, uint32_t value, Weights weights, uint32_t fetched, PodPass *out)
 {
   PodBuilder *builder = &chunk->emitter->builder;
-  const PodUnitPlan *unit = unit_at (chunk, index);
+  const PodUnitPlan *unit = pod_chunk_unit (chunk, index);
 
   *out = pass_new (chunk, index, POD_PHASE_BACKWARD, value, weights);
   out->part = part;
@@ -545,9 +436,9 @@ run_again (PodChunk *chunk, guint index, uint32_t value, Weights weights, uint32
 {
   PodBuilder *builder = &chunk->emitter->builder;
 
-  for (guint i = unit_at (chunk, index)->group_first; i <= index; i++)
+  for (guint i = pod_chunk_unit (chunk, index)->group_first; i <= index; i++)
     {
-      const PodUnitPlan *unit = unit_at (chunk, i);
+      const PodUnitPlan *unit = pod_chunk_unit (chunk, i);
       Weights own = i == index ? weights : gather_weights (chunk, unit, POD_PHASE_RECOMPUTE, 0, last_of, position);
       PodPass again = pass_new (chunk, i, POD_PHASE_RECOMPUTE, value, own);
 
@@ -619,11 +510,11 @@ backward_of (PodChunk *chunk, guint index, PodPart part, unsigned edge, uint32_t
 {
   PodEmitter *emitter = chunk->emitter;
   const guint position = last_of->len;
-  const PodUnitPlan *unit = unit_at (chunk, index);
+  const PodUnitPlan *unit = pod_chunk_unit (chunk, index);
   const Weights weights = unit->kind == POD_UNIT_EMBEDDING ? no_weights : gather_weights (chunk, unit, POD_PHASE_BACKWARD, edge, last_of, position);
   const uint32_t fetched = fetch_from_host (chunk, unit, last_of, position);
 
-  if (is_run_again (chunk, index))
+  if (pod_chunk_is_run_again (chunk, index))
     value = run_again (chunk, index, value, weights, fetched, last_of, position);
   backward_unit (chunk, index, part, value, weights, fetched, out);
   if (position == 0 && chunk->recv_grad == POD_NO_COMM) /* of the loss (whole once its all-reduce is), or of a part on this rank */
@@ -647,15 +538,15 @@ backward_ops (PodChunk *chunk, PodPart part, unsigned edge)
   const bool is_reducing = part == POD_PART_BOTH;
   uint32_t after;
   uint32_t value = receive (chunk, chunk->recv_grad, chunk->is_back ? POD_STREAM_RECV_GRAD_BACK : POD_STREAM_RECV_GRAD, POD_PHASE_BACKWARD, "receive gradients");
-  Standing before = { 0 };
+  PodStanding before = { 0 };
   PodPass pass = { 0 };
 
   for (guint index = chunk->units->len; index-- > 0;)
     {
-      const Standing now = stand (chunk, value);
+      const PodStanding now = pod_chunk_stand (chunk, value);
 
-      if (is_repeated (chunk, index, -1, &before, &now, last_of))
-        repeat (chunk, index, &before, &pass);
+      if (pod_chunk_is_repeated (chunk, index, -1, &before, &now, last_of))
+        pod_chunk_repeat (chunk, index, &before, &pass);
       else
         backward_of (chunk, index, part, edge, value, last_of, &pass);
       before = now;
@@ -682,7 +573,7 @@ weight_ops (PodChunk *chunk, unsigned edge)
 
   for (guint index = chunk->units->len; index-- > 0;)
     {
-      const PodUnitPlan *unit = unit_at (chunk, index);
+      const PodUnitPlan *unit = pod_chunk_unit (chunk, index);
       PodPass pass = pass_new (chunk, index, POD_PHASE_BACKWARD, POD_NO_OP, no_weights);
 
       pass.part = POD_PART_WEIGHT;
@@ -737,7 +628,7 @@ block_name (const PodChunk *chunk, PodSlotKind slot, unsigned edge)
 uint32_t
 pod_chunk_block_like (const PodChunk *chunk, const PodChunk *like, uint32_t block, PodSlotKind slot, unsigned edge)
 {
-  const PodOpTurn turn = { .n_layers = chunk->units->len > 0 ? unit_at (chunk, 0)->layer - unit_at (like, 0)->layer : 0,
+  const PodOpTurn turn = { .n_layers = chunk->units->len > 0 ? pod_chunk_unit (chunk, 0)->layer - pod_chunk_unit (like, 0)->layer : 0,
                            .chunk = chunk->index,
                            .comms = { { like->recv_act, chunk->recv_act },
                                       { like->send_act, chunk->send_act },
